@@ -1,0 +1,38 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint types bench docs clean
+
+help:  ## what each command does
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[train,plot,dev]'
+	@touch $@
+
+demo: $(READY)  ## compare the three encoders on a built-in data set, no download
+	$(BIN)/encoders compare --output runs/demo
+
+test: $(READY)  ## run the test suite
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+lint: $(READY)  ## style: ruff check and ruff format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)  ## static types: basedpyright
+	$(BIN)/basedpyright
+
+bench: $(READY)  ## time the encoders against their references (ratios, interleaved)
+	$(BIN)/python -m benchmarks.speed
+
+docs: $(READY)  ## build the documentation as HTML in docs/_build
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m sphinx -W -q -b html docs docs/_build
+
+clean:  ## remove everything that was built
+	rm -rf $(VENV) docs/_build runs

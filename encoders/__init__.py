@@ -1,0 +1,1 @@
+"""Transformer encoders under one contract: create by name, swap, compare."""

@@ -1,0 +1,1 @@
+"""What the encoder families have in common: masks, attention, heads, losses, outputs."""
