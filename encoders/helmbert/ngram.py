@@ -1,0 +1,35 @@
+"""n-gram induced encoding: what tells HELM-BERT from DeBERTa-v2 inside the stack of layers."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from encoders.helmbert.config import HELMBertConfig
+
+
+class NgramLayer(nn.Module):
+    """Add features of neighbouring tokens, found by a convolution over the embeddings (nGiE; Bao et al. 2020, DeBERTaV2).
+
+    The embeddings of padding are zero, as is what the convolution sees beyond the ends, so padding changes nothing.
+    """
+
+    def __init__(self, config: HELMBertConfig):
+        super().__init__()
+        self.conv = nn.Conv1d(
+            config.hidden_size, config.hidden_size, config.ngie_kernel_size, padding=config.ngie_kernel_size // 2
+        )
+        self.dropout = nn.Dropout(config.ngie_dropout)
+        self.activation = nn.Tanh()
+        self.layer_norm = nn.LayerNorm(config.hidden_size)
+
+    def forward(self, embedded: Tensor, states: Tensor, tokens: Tensor) -> Tensor:
+        """Return the enriched states.
+
+        Args:
+            embedded: the embedded input, zero at padding [batch, length, hidden].
+            states: the states to add the features to [batch, length, hidden].
+            tokens: True at real tokens [batch, length]; the result is zero elsewhere.
+        """
+        features = self.conv(embedded.transpose(1, 2)).transpose(1, 2)  # [batch, length, hidden]
+        features = self.activation(self.dropout(features))
+        return self.layer_norm(states + features).masked_fill(~tokens[:, :, None], 0.0)

@@ -1,0 +1,54 @@
+"""What the configurations of all families have in common."""
+
+from __future__ import annotations
+
+from transformers import PreTrainedConfig
+
+from encoders_shared.errors import ConfigurationError, listed, suggestion
+from encoders_shared.losses import check_problem_type
+from encoders_shared.pooling import POOLINGS
+
+
+class EncoderConfig(PreTrainedConfig):
+    """Configuration with checks across its fields.
+
+    A family subclasses it as a strict dataclass, so that each field has a type, and adds its own rules to `check`.
+    Keys that the class does not know are kept, as published configurations carry them.
+    """
+
+    def __post_init__(self, **kwargs):
+        super().__post_init__(**kwargs)
+        self.check()
+
+    def check(self) -> None:
+        """Refuse values that contradict each other.
+
+        Raises:
+            ConfigurationError: naming the field, its value and what is allowed.
+        """
+        require_choice("pooling", self.pooling, POOLINGS)
+        check_problem_type(self.problem_type)
+        for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"):
+            require_at_least(name, getattr(self, name), 1)
+        if self.hidden_size % self.num_attention_heads:
+            raise ConfigurationError(
+                f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}."
+            )
+
+
+def require_at_least(field: str, value: float, least: float) -> None:
+    """Refuse a number below `least`."""
+    if value < least:
+        raise ConfigurationError(f"{field} is {value}; it must be at least {least}.")
+
+
+def require_probability(field: str, value: float | None) -> None:
+    """Refuse a number outside 0 .. 1."""
+    if value is not None and not 0 <= value <= 1:
+        raise ConfigurationError(f"{field} is {value}; a probability between 0 and 1 is needed.")
+
+
+def require_choice(field: str, value: str, choices) -> None:
+    """Refuse a name that is not among `choices`."""
+    if value not in choices:
+        raise ConfigurationError(f"{field} is {value!r}; allowed: {listed(choices)}.{suggestion(str(value), choices)}")

@@ -1,0 +1,35 @@
+"""What the error messages of the library have in common."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+
+class ConfigurationError(ValueError):
+    """A configuration that contradicts itself, or a field with a value that is not allowed."""
+
+
+def suggestion(name: str, allowed: Iterable[str]) -> str:
+    """Return " Did you mean 'x'?" for the nearest allowed name, or an empty string if none is near."""
+    near = difflib.get_close_matches(name, list(allowed), n=1, cutoff=0.6)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def listed(names: Iterable[object]) -> str:
+    """Return names as one readable, comma-separated string."""
+    return ", ".join(str(name) for name in names)
+
+
+def can_read(*tensors: Tensor) -> bool:
+    """Tell whether the values of these tensors may be looked at.
+
+    Checks on values are skipped while a graph is being captured (torch.compile, torch.export, torch.jit.trace) and for
+    tensors without storage, where there are no values to check.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    return not any(tensor.is_meta for tensor in tensors)

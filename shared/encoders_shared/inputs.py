@@ -1,0 +1,152 @@
+"""Reading what a caller passes to an encoder: checked once, in one place, and never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from encoders_shared.attention import AttentionSettings
+from encoders_shared.errors import can_read
+from encoders_shared.masks import AttentionMask, first_token
+from encoders_shared.outputs import LayerTrace
+
+
+@dataclass(frozen=True)
+class EncoderInputs:
+    """One checked batch.
+
+    Attributes:
+        ids: token ids [batch, length], or None where embeddings were passed.
+        embeds: word embeddings [batch, length, hidden], or None where ids were passed.
+        mask: which tokens are real and may be attended to.
+        position_ids: absolute positions [batch or 1, length], or None.
+        head_mask: factors of the attention heads [layers, heads], or None.
+        backend: name of the attention backend.
+        keep_states: the caller wants the states of all layers.
+        keep_attentions: the caller wants the attention weights.
+    """
+
+    ids: Tensor | None
+    embeds: Tensor | None
+    mask: AttentionMask
+    position_ids: Tensor | None
+    head_mask: Tensor | None
+    backend: str
+    keep_states: bool
+    keep_attentions: bool
+
+    @property
+    def length(self) -> int:
+        """Number of tokens of each sequence, padding included."""
+        return self.mask.tokens.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the batch is."""
+        return self.mask.tokens.device
+
+    def attention(self, layer: int) -> AttentionSettings:
+        """Return what the attention of one layer needs to know."""
+        return AttentionSettings(
+            backend=self.backend,
+            allowed=self.mask.allowed,
+            head_mask=None if self.head_mask is None else self.head_mask[layer],
+            need_weights=self.keep_attentions,
+        )
+
+    def trace(self) -> LayerTrace:
+        """Return a collector that keeps what the caller wants."""
+        return LayerTrace(self.keep_states, self.keep_attentions)
+
+
+def check_tokens(ids: Tensor | None, embeds: Tensor | None, vocab_size: int, hidden_size: int) -> tuple[int, int]:
+    """Check that there is exactly one of ids and embeddings, and that it has the right form.
+
+    Returns:
+        Batch size and length.
+
+    Raises:
+        TypeError: the ids are not integers, or the embeddings no floating-point numbers.
+        ValueError: both or neither were passed, a shape is wrong, the length is zero, or an id is out of range.
+    """
+    if (ids is None) == (embeds is None):
+        raise ValueError(
+            f"pass exactly one of input_ids and inputs_embeds; got {'neither' if ids is None else 'both'}."
+        )
+    if ids is not None:
+        if ids.dim() != 2:
+            raise ValueError(f"input_ids have shape {list(ids.shape)}; expected [batch, length].")
+        if ids.is_floating_point() or ids.dtype == torch.bool:
+            raise TypeError(f"input_ids must be integers, got {ids.dtype}.")
+        if can_read(ids):
+            _check_range("input_ids", ids, vocab_size, "the vocabulary size")
+        batch, length = ids.shape
+    else:
+        assert embeds is not None
+        if embeds.dim() != 3 or embeds.shape[2] != hidden_size:
+            raise ValueError(
+                f"inputs_embeds have shape {list(embeds.shape)}; expected [batch, length, {hidden_size}]."
+            )
+        if not embeds.is_floating_point():
+            raise TypeError(f"inputs_embeds must be floating-point numbers, got {embeds.dtype}.")
+        batch, length = embeds.shape[:2]
+    if length == 0:
+        raise ValueError("the sequences have length 0; at least one token is needed.")
+    return batch, length
+
+
+def read_position_ids(position_ids: Tensor | None, batch: int, length: int) -> Tensor | None:
+    """Check the shape of position ids: [length], [1, length] or [batch, length] -> [1 or batch, length]."""
+    if position_ids is None:
+        return None
+    if position_ids.dim() == 1:
+        position_ids = position_ids[None]
+    if tuple(position_ids.shape) not in ((1, length), (batch, length)):
+        raise ValueError(f"position_ids have shape {list(position_ids.shape)}; expected [{batch}, {length}].")
+    return position_ids
+
+
+def read_head_mask(head_mask: Tensor | None, layers: int, heads: int, dtype: torch.dtype) -> Tensor | None:
+    """Check a head mask: [heads] for all layers alike, or [layers, heads] -> [layers, heads]."""
+    if head_mask is None:
+        return None
+    if tuple(head_mask.shape) not in ((heads,), (layers, heads)):
+        raise ValueError(f"head_mask has shape {list(head_mask.shape)}; expected [{heads}] or [{layers}, {heads}].")
+    return head_mask.to(dtype).expand(layers, heads)
+
+
+def absolute_positions(inputs: EncoderInputs, limit: int, *, from_first_token: bool = False) -> Tensor:
+    """Return the absolute position of each token [1 or batch, length].
+
+    Args:
+        inputs: the batch; its `position_ids` win if there are any.
+        limit: size of the position table.
+        from_first_token: count from the first real token, so that left padding changes nothing; else from the start.
+
+    Raises:
+        ValueError: a position does not fit the table.
+    """
+    if inputs.position_ids is not None:
+        if can_read(inputs.position_ids):
+            _check_range("position_ids", inputs.position_ids, limit, "max_position_embeddings")
+        return inputs.position_ids
+    if inputs.length > limit:
+        raise ValueError(
+            f"the sequences have {inputs.length} tokens, but max_position_embeddings is {limit}: truncate them to "
+            f"{limit} tokens, or resize the position embeddings."
+        )
+    positions = torch.arange(inputs.length, device=inputs.device)[None]
+    if from_first_token:
+        positions = (positions - first_token(inputs.mask.tokens)[:, None]).clamp(min=0)
+    return positions
+
+
+def _check_range(name: str, values: Tensor, limit: int, limit_name: str) -> None:
+    outside = (values < 0) | (values >= limit)
+    if outside.any():
+        row, column = outside.nonzero()[0].tolist()
+        raise ValueError(
+            f"{name}[{row}, {column}] is {values[row, column].item()}; allowed: 0 .. {limit - 1} ({limit_name} is {limit})."
+        )

@@ -1,0 +1,187 @@
+"""What the models of all families have in common."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.modeling_outputs import ModelOutput
+
+from encoders_shared.attention import check_backend
+from encoders_shared.errors import listed, suggestion
+from encoders_shared.inputs import EncoderInputs, check_tokens, read_head_mask, read_position_ids
+from encoders_shared.masks import read_attention_mask
+from encoders_shared.outputs import EncoderOutput
+from encoders_shared.pooling import POOLINGS
+
+class EncoderPreTrainedModel(PreTrainedModel):
+    """Base of every model of every family, bare or with a head.
+
+    A family sets where its embeddings are, below the bare model: `word_embeddings` and, if it has any,
+    `position_embeddings`.
+    """
+
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    accepts_loss_kwargs = False  # a loss is the mean over its own batch
+
+    word_embeddings: ClassVar[str]
+    position_embeddings: ClassVar[str | None] = None
+    forward_options: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, config, *args: Any, **kwargs: Any):
+        config.check()
+        super().__init__(config, *args, **kwargs)
+
+    @property
+    def bare(self) -> BareEncoder:
+        """The bare model: this one, or the one that this one's head sits on."""
+        return cast(BareEncoder, self.base_model)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the word embeddings."""
+        return self.base_model.get_submodule(self.word_embeddings)
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Replace the word embeddings."""
+        self.base_model.set_submodule(self.word_embeddings, value)
+
+    def get_position_embeddings(self) -> nn.Embedding:
+        """Return the table of absolute positions.
+
+        Raises:
+            NotImplementedError: the family has none.
+        """
+        if self.position_embeddings is None:
+            raise NotImplementedError(f"{type(self).__name__} has no absolute positions: it takes any length as it is.")
+        return cast(nn.Embedding, self.base_model.get_submodule(self.position_embeddings))
+
+    def resize_position_embeddings(self, new_num_position_embeddings: int) -> None:
+        """Lengthen or shorten the table of absolute positions; the rows that remain keep their values.
+
+        Raises:
+            NotImplementedError: the family has none.
+            ValueError: the new size is not positive.
+        """
+        old = self.get_position_embeddings()
+        if new_num_position_embeddings < 1:
+            raise ValueError(f"a position table needs at least 1 row, got {new_num_position_embeddings}.")
+        new = nn.Embedding(
+            new_num_position_embeddings, old.embedding_dim, device=old.weight.device, dtype=old.weight.dtype
+        )
+        self.config.max_position_embeddings = new_num_position_embeddings
+        assert self.position_embeddings is not None
+        self.base_model.set_submodule(self.position_embeddings, new)
+        parent = self.base_model.get_submodule(self.position_embeddings.rpartition(".")[0])
+        self._init_weights(new)
+        self._init_weights(parent)
+        kept = min(old.num_embeddings, new_num_position_embeddings)
+        with torch.no_grad():
+            new.weight[:kept] = old.weight[:kept]
+        new.weight.requires_grad_(old.weight.requires_grad)
+
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Refuse keywords that this model does not know.
+
+        Raises:
+            TypeError: naming the keyword, the nearest known one and all that are known.
+        """
+        for name in options:
+            if name not in self.forward_options:
+                parameters = inspect.signature(type(self).forward).parameters.values()
+                known = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"]
+                known += self.forward_options
+                raise TypeError(
+                    f"{type(self).__name__}.forward() got an unknown keyword {name!r}.{suggestion(name, known)} "
+                    f"Known: {listed(known)}."
+                )
+
+    def finish(self, output: ModelOutput, return_dict: bool | None) -> Any:
+        """Return the output as it is or as a tuple, as the caller or else the configuration wants it."""
+        wanted = self.config.return_dict if return_dict is None else return_dict
+        return output if wanted else output.to_tuple()
+
+
+class BareEncoder(EncoderPreTrainedModel):
+    """A model without a head.
+
+    A family writes `encode_batch`, from a checked batch to states; all that comes before and after is done here.
+    """
+
+    def encode_batch(self, inputs: EncoderInputs, **options: Any) -> EncoderOutput:
+        """Run the layers on a checked batch. `options` are the family's own keywords."""
+        raise NotImplementedError
+
+    def encode(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **options: Any,
+    ) -> EncoderOutput:
+        """Check a batch and encode it.
+
+        Args:
+            input_ids: token ids [batch, length]; either these or `inputs_embeds`.
+            attention_mask: 1 where a token may be attended to; see `encoders_shared.masks`.
+            position_ids: absolute positions [batch, length]; what they do is said in the encoder's card.
+            head_mask: factors of the attention heads, [heads] or [layers, heads].
+            inputs_embeds: word embeddings [batch, length, hidden], to be treated as those of `input_ids` are.
+            output_attentions: return the attention weights; default as configured.
+            output_hidden_states: return the states of all layers; default as configured.
+            **options: the family's own keywords.
+
+        Raises:
+            TypeError: a tensor of the wrong type.
+            ValueError: a tensor of the wrong shape, or with values out of range.
+        """
+        config = self.config
+        batch, length = check_tokens(input_ids, inputs_embeds, config.vocab_size, config.hidden_size)
+        device = cast(Tensor, input_ids if inputs_embeds is None else inputs_embeds).device
+        inputs = EncoderInputs(
+            ids=input_ids,
+            embeds=inputs_embeds,
+            mask=read_attention_mask(attention_mask, batch, length, device),
+            position_ids=read_position_ids(position_ids, batch, length),
+            head_mask=read_head_mask(head_mask, config.num_hidden_layers, config.num_attention_heads, self.dtype),
+            backend=check_backend(config._attn_implementation),
+            keep_states=bool(config.output_hidden_states if output_hidden_states is None else output_hidden_states),
+            keep_attentions=bool(config.output_attentions if output_attentions is None else output_attentions),
+        )
+        output = self.encode_batch(inputs, **options)
+        output.pooler_output = POOLINGS[config.pooling](output.last_hidden_state, inputs.mask.tokens)
+        return output
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **options: Any,
+    ) -> EncoderOutput | tuple:
+        """Encode a batch; see `encode`. `token_type_ids` are accepted and ignored: no family here has segments."""
+        self.check_options(options)
+        output = self.encode(
+            input_ids,
+            attention_mask,
+            position_ids,
+            head_mask,
+            inputs_embeds,
+            output_attentions,
+            output_hidden_states,
+            **options,
+        )
+        return self.finish(output, return_dict)

@@ -1,0 +1,267 @@
+"""The forward pass of each task, written once for all families.
+
+A family's task class names its parts in the constructor and lists those of the head, in order, in `head_parts`:
+
+    class XForTokenClassification(TokenClassification, XPreTrainedModel):
+        head_parts = ("dropout", "classifier")
+
+The signature is the same everywhere; `token_type_ids` are accepted and ignored, since no family here has segments. The
+losses are those of `encoders_shared.losses`: a label of -100 is ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+from transformers.modeling_outputs import (
+    MaskedLMOutput,
+    MultipleChoiceModelOutput,
+    QuestionAnsweringModelOutput,
+    SequenceClassifierOutput,
+    TokenClassifierOutput,
+)
+
+from encoders_shared.losses import class_loss, sequence_loss, span_loss
+from encoders_shared.model import EncoderPreTrainedModel
+from encoders_shared.outputs import EncoderOutput
+
+
+class TaskModel(EncoderPreTrainedModel):
+    """A bare encoder with a head."""
+
+    head_parts: ClassVar[tuple[str, ...]]
+    encode_defaults: ClassVar[dict[str, Any]] = {}
+
+    def encode_for_task(self, options: dict[str, Any], *inputs: Any) -> EncoderOutput:
+        """Run the bare encoder; `inputs` are those of `BareEncoder.encode`, in its order."""
+        self.check_options(options)
+        return self.bare.encode(*inputs, **{**self.encode_defaults, **options})
+
+    def apply_head(self, states: Tensor | None) -> Tensor:
+        """Run states through the parts of the head. [..., hidden] -> [..., outputs]."""
+        for part in self.head_parts:
+            states = getattr(self, part)(states)
+        assert states is not None
+        return states
+
+
+class MaskedLM(TaskModel):
+    """Predict the words behind masked tokens.
+
+    The decoder is tied to the word embeddings; a family declares that in `_tied_weights_keys`, {decoder: embeddings}.
+    Words with an id below `num_reserved_ids` are never predicted.
+    """
+
+    _tied_weights_keys: ClassVar[dict[str, str]]
+    num_reserved_ids = 0
+
+    def get_output_embeddings(self) -> nn.Module:
+        """Return the decoder."""
+        return self.get_submodule(self._decoder_path())
+
+    def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
+        """Replace the decoder."""
+        self.set_submodule(self._decoder_path(), new_embeddings)
+
+    def _decoder_path(self) -> str:
+        return next(iter(self._tied_weights_keys)).removesuffix(".weight")
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **options: Any,
+    ) -> MaskedLMOutput | tuple:
+        """Score every word at every token; `labels` hold the right words [batch, length]."""
+        encoded = self.encode_for_task(
+            options,
+            input_ids,
+            attention_mask,
+            position_ids,
+            head_mask,
+            inputs_embeds,
+            output_attentions,
+            output_hidden_states,
+        )
+        own_states = encoded.prediction_state
+        logits = self.apply_head(encoded.last_hidden_state if own_states is None else own_states)
+        output = MaskedLMOutput(
+            loss=None if labels is None else class_loss(logits, labels, first_class=self.num_reserved_ids),
+            logits=logits,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+        )
+        return self.finish(output, return_dict)
+
+
+class SequenceClassification(TaskModel):
+    """Predict classes of, or numbers for, a whole sequence."""
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **options: Any,
+    ) -> SequenceClassifierOutput | tuple:
+        """Score a sequence; `labels` are [batch] or [batch, outputs], see `encoders_shared.losses.sequence_loss`."""
+        encoded = self.encode_for_task(
+            options,
+            input_ids,
+            attention_mask,
+            position_ids,
+            head_mask,
+            inputs_embeds,
+            output_attentions,
+            output_hidden_states,
+        )
+        logits = self.apply_head(encoded.pooler_output)
+        output = SequenceClassifierOutput(
+            loss=None if labels is None else sequence_loss(logits, labels, self.config.problem_type),
+            logits=logits,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+        )
+        return self.finish(output, return_dict)
+
+
+class TokenClassification(TaskModel):
+    """Predict a class for each token."""
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **options: Any,
+    ) -> TokenClassifierOutput | tuple:
+        """Score each token; `labels` are [batch, length]."""
+        encoded = self.encode_for_task(
+            options,
+            input_ids,
+            attention_mask,
+            position_ids,
+            head_mask,
+            inputs_embeds,
+            output_attentions,
+            output_hidden_states,
+        )
+        logits = self.apply_head(encoded.last_hidden_state)
+        output = TokenClassifierOutput(
+            loss=None if labels is None else class_loss(logits, labels),
+            logits=logits,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+        )
+        return self.finish(output, return_dict)
+
+
+class QuestionAnswering(TaskModel):
+    """Predict where in the sequence an answer begins and ends. The head has two outputs."""
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        start_positions: Tensor | None = None,
+        end_positions: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **options: Any,
+    ) -> QuestionAnsweringModelOutput | tuple:
+        """Score each token as first and last of the answer; positions [batch] outside the sequence are ignored."""
+        encoded = self.encode_for_task(
+            options,
+            input_ids,
+            attention_mask,
+            position_ids,
+            head_mask,
+            inputs_embeds,
+            output_attentions,
+            output_hidden_states,
+        )
+        start_logits, end_logits = self.apply_head(encoded.last_hidden_state).unbind(dim=-1)  # [batch, length]
+        both = start_positions is not None and end_positions is not None
+        output = QuestionAnsweringModelOutput(
+            loss=span_loss(start_logits, end_logits, start_positions, end_positions) if both else None,
+            start_logits=start_logits.contiguous(),
+            end_logits=end_logits.contiguous(),
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+        )
+        return self.finish(output, return_dict)
+
+
+class MultipleChoice(TaskModel):
+    """Choose between several sequences. The head has one output; inputs have an axis more: [batch, choices, length]."""
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **options: Any,
+    ) -> MultipleChoiceModelOutput | tuple:
+        """Score each choice [batch, choices]; `labels` are the numbers of the right ones [batch]."""
+        given = input_ids if inputs_embeds is None else inputs_embeds
+        if given is not None and given.dim() < 3:
+            raise ValueError(f"multiple choice takes inputs of shape [batch, choices, length], got {list(given.shape)}.")
+        encoded = self.encode_for_task(
+            options,
+            _flatten_choices(input_ids),
+            _flatten_choices(attention_mask),
+            _flatten_choices(position_ids),
+            head_mask,
+            _flatten_choices(inputs_embeds),
+            output_attentions,
+            output_hidden_states,
+        )
+        assert given is not None
+        logits = self.apply_head(encoded.pooler_output).reshape(given.shape[:2])  # [batch, choices]
+        output = MultipleChoiceModelOutput(
+            loss=None if labels is None else class_loss(logits, labels),
+            logits=logits,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+        )
+        return self.finish(output, return_dict)
+
+
+def _flatten_choices(tensor: Tensor | None) -> Tensor | None:
+    """[batch, choices, ...] -> [batch * choices, ...]."""
+    return None if tensor is None else tensor.flatten(0, 1)
