@@ -1,1 +1,55 @@
-"""Transformer encoders under one contract: create by name, swap, compare."""
+"""Transformer encoders under one contract: create by name, swap, compare, trust the numbers."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from encoders.agreement import ParityReport, parity
+    from encoders.cards import EncoderCard
+    from encoders.family import TASKS
+    from encoders.loading import load, load_tokenizer
+    from encoders.registry import card, create, list_encoders, register_family
+    from encoders_shared.errors import ConfigurationError
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "TASKS",
+    "ConfigurationError",
+    "EncoderCard",
+    "ParityReport",
+    "card",
+    "create",
+    "list_encoders",
+    "load",
+    "load_tokenizer",
+    "parity",
+    "register_family",
+]
+
+_HOMES = {
+    "TASKS": "encoders.family",
+    "ConfigurationError": "encoders_shared.errors",
+    "EncoderCard": "encoders.cards",
+    "ParityReport": "encoders.agreement",
+    "card": "encoders.registry",
+    "create": "encoders.registry",
+    "list_encoders": "encoders.registry",
+    "load": "encoders.loading",
+    "load_tokenizer": "encoders.loading",
+    "parity": "encoders.agreement",
+    "register_family": "encoders.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `import encoders` costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,15 +1,13 @@
 """Configuration of DistilBERT."""
 
-from __future__ import annotations
-
 from dataclasses import field
 
-from encoders_shared.compat import strict
-from encoders_shared.config import EncoderConfig, require_at_least, require_choice, require_probability
 from transformers.activations import ACT2FN
 
+from encoders_shared.config import EncoderConfig, require_at_least, require_choice, require_probability, typed_fields
 
-@strict
+
+@typed_fields
 class DistilBertConfig(EncoderConfig):
     """Configuration of DistilBERT (Sanh et al. 2019); the defaults are those of distilbert-base-uncased.
 

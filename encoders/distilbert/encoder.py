@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 import torch
-from encoders_shared.attention import AttentionSettings, attention, split_heads
-from encoders_shared.compat import GradientCheckpointingLayer
-from encoders_shared.compat import initialization as init
-from encoders_shared.inputs import EncoderInputs, absolute_positions
-from encoders_shared.model import BareEncoder, EncoderPreTrainedModel
-from encoders_shared.outputs import EncoderOutput
 from torch import Tensor, nn
 from transformers.activations import get_activation
 
 from encoders.distilbert.config import DistilBertConfig
 from encoders.distilbert.pruning import prune_columns, prune_rows, remaining_heads
+from encoders_shared.attention import AttentionSettings, attention, split_heads
+from encoders_shared.compat import GradientCheckpointingLayer
+from encoders_shared.compat import initialization as init
+from encoders_shared.inputs import EncoderInputs, absolute_positions
+from encoders_shared.model import BareModel, EncoderPreTrainedModel
+from encoders_shared.outputs import EncoderOutput
 
 LAYER_NORM_EPS = 1e-12
 
@@ -156,12 +157,12 @@ class DistilBertPreTrainedModel(EncoderPreTrainedModel):
         for layer, heads in heads_to_prune.items():
             if not 0 <= layer < self.config.n_layers:
                 raise ValueError(f"there is no layer {layer} to prune; layers: 0 .. {self.config.n_layers - 1}.")
-            blocks.get_submodule(f"{layer}.attention").prune_heads(heads)
+            cast(MultiHeadSelfAttention, blocks.get_submodule(f"{layer}.attention")).prune_heads(heads)
             pruned[layer] = sorted({*pruned.get(layer, ()), *heads})
         self.config.pruned_heads = pruned
 
 
-class DistilBertModel(BareEncoder, DistilBertPreTrainedModel):
+class DistilBertModel(BareModel, DistilBertPreTrainedModel):
     """DistilBERT without a head."""
 
     def __init__(self, config: DistilBertConfig):

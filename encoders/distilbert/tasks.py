@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from torch import nn
+from transformers.activations import get_activation
+
+from encoders.distilbert.config import DistilBertConfig
+from encoders.distilbert.encoder import LAYER_NORM_EPS, DistilBertModel, DistilBertPreTrainedModel
 from encoders_shared.tasks import (
     MaskedLM,
     MultipleChoice,
@@ -9,11 +14,6 @@ from encoders_shared.tasks import (
     SequenceClassification,
     TokenClassification,
 )
-from torch import nn
-from transformers.activations import get_activation
-
-from encoders.distilbert.config import DistilBertConfig
-from encoders.distilbert.encoder import LAYER_NORM_EPS, DistilBertModel, DistilBertPreTrainedModel
 
 
 class DistilBertForMaskedLM(MaskedLM, DistilBertPreTrainedModel):
@@ -43,7 +43,7 @@ class DistilBertForSequenceClassification(SequenceClassification, DistilBertPreT
         self.pre_classifier = nn.Linear(config.dim, config.dim)
         self.activation = nn.ReLU()
         self.dropout = nn.Dropout(config.seq_classif_dropout)
-        self.classifier = nn.Linear(config.dim, config.num_labels)
+        self.classifier = nn.Linear(config.dim, config.num_outputs)
         self.post_init()
 
 
@@ -56,7 +56,7 @@ class DistilBertForTokenClassification(TokenClassification, DistilBertPreTrained
         super().__init__(config)
         self.distilbert = DistilBertModel(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.classifier = nn.Linear(config.dim, config.num_labels)
+        self.classifier = nn.Linear(config.dim, config.num_outputs)
         self.post_init()
 
 

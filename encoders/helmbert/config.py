@@ -1,15 +1,12 @@
 """Configuration of HELM-BERT."""
 
-from __future__ import annotations
-
-from encoders_shared.compat import strict
-from encoders_shared.config import EncoderConfig, require_at_least, require_probability
+from encoders_shared.config import EncoderConfig, require_at_least, require_probability, typed_fields
 from encoders_shared.errors import ConfigurationError, suggestion
 
 SCORE_TYPES = ("c2p", "p2c")
 
 
-@strict
+@typed_fields
 class HELMBertConfig(EncoderConfig):
     """Configuration of HELM-BERT; the defaults are those of the published model.
 

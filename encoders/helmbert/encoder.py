@@ -7,17 +7,17 @@ enhanced mask decoder that brings in absolute positions only where masked tokens
 from __future__ import annotations
 
 import torch
-from encoders_shared.attention import AttentionSettings, RelativePositions, attention, split_heads
-from encoders_shared.compat import GradientCheckpointingLayer
-from encoders_shared.initialisation import torch_default_convolution
-from encoders_shared.inputs import EncoderInputs, absolute_positions
-from encoders_shared.model import BareEncoder, EncoderPreTrainedModel
-from encoders_shared.outputs import EncoderOutput
-from encoders_shared.relative_position import ClampedOffsets, TwoSidedLogBuckets, relative_offsets
 from torch import Tensor, nn
 
 from encoders.helmbert.config import HELMBertConfig
 from encoders.helmbert.ngram import NgramLayer
+from encoders_shared.attention import AttentionSettings, RelativePositions, attention, split_heads
+from encoders_shared.compat import GradientCheckpointingLayer
+from encoders_shared.initialisation import torch_default_convolution
+from encoders_shared.inputs import EncoderInputs, absolute_positions
+from encoders_shared.model import BareModel, EncoderPreTrainedModel
+from encoders_shared.outputs import EncoderOutput
+from encoders_shared.relative_position import ClampedOffsets, TwoSidedLogBuckets, relative_offsets
 
 
 def table_rows(buckets: TwoSidedLogBuckets | ClampedOffsets, span: int, offsets: Tensor) -> Tensor:
@@ -68,9 +68,15 @@ class DisentangledSelfAttention(nn.Module):
         self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
 
     def forward(
-        self, query_states: Tensor, states: Tensor, table: Tensor, rows: Tensor, settings: AttentionSettings
+        self,
+        query_states: Tensor,
+        states: Tensor,
+        rows: Tensor,
+        settings: AttentionSettings,
+        table: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from `query_states` to `states`, with the positions of `table` [2 * span, hidden]."""
+        """Attend from `query_states` to `states`, with the positions of `table` [2 * span, hidden] or of its own."""
+        table = self.rel_embeddings.weight if table is None else table
         return attention(
             split_heads(self.query_proj(query_states), self.heads),
             split_heads(self.key_proj(states), self.heads),
@@ -104,10 +110,15 @@ class TransformerBlock(GradientCheckpointingLayer):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(
-        self, query_states: Tensor, states: Tensor, table: Tensor, rows: Tensor, settings: AttentionSettings
+        self,
+        query_states: Tensor,
+        states: Tensor,
+        rows: Tensor,
+        settings: AttentionSettings,
+        table: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """As `DisentangledSelfAttention.forward`; the residual sums continue `query_states`."""
-        context, weights = self.self_attn(query_states, states, table, rows, settings)
+        context, weights = self.self_attn(query_states, states, rows, settings, table)
         states = self.norm1(query_states + self.dropout(self.attn_output_dense(context)))
         return self.norm2(states + self.dropout(self.linear2(self.linear1(states)))), weights
 
@@ -117,9 +128,11 @@ class Encoder(nn.Module):
 
     def __init__(self, config: HELMBertConfig):
         super().__init__()
-        bucketed = config.position_buckets > 0
         self.span = config.position_span
-        self.buckets = TwoSidedLogBuckets(self.span, config.max_relative_positions) if bucketed else ClampedOffsets(self.span)
+        if config.position_buckets > 0:
+            self.buckets = TwoSidedLogBuckets(config.position_buckets, config.max_relative_positions)
+        else:
+            self.buckets = ClampedOffsets(config.max_relative_positions)
         self.ngie_layer = NgramLayer(config)
         self.layers = nn.ModuleList([TransformerBlock(config) for _ in range(config.num_hidden_layers)])
 
@@ -133,22 +146,21 @@ class Encoder(nn.Module):
         for index, layer in enumerate(self.layers):
             if index == last and absolute is not None and index > 0:
                 prediction_state = self.decode(states, states + absolute, rows, inputs)
-            table = layer.self_attn.rel_embeddings.weight
-            states, weights = layer(states, states, table, rows, inputs.attention(index))
+            states, weights = layer(states, states, rows, inputs.attention(index))
             if index == 0:
                 states = self.ngie_layer(embedded, states, inputs.mask.tokens)
             trace.add(states, weights)
         return trace.output(states, prediction_state)
 
     def decode(self, states: Tensor, queries: Tensor, rows: Tensor, inputs: EncoderInputs) -> Tensor:
-        """Enhanced mask decoder (He et al. 2021, section 3.2): the last layer twice, with queries that know where they are.
+        """Enhanced mask decoder (He et al. 2021, section 3.2): the last layer, twice, asked by queries with positions.
 
         As published, it reads the position table of the first layer, so the last layer's own stays untrained.
         """
         last = len(self.layers) - 1
-        table = self.layers.get_submodule("0.self_attn.rel_embeddings").weight
+        table = self.layers.get_parameter("0.self_attn.rel_embeddings.weight")
         for _ in range(2):
-            queries, _ = self.layers[last](queries, states, table, rows, inputs.attention(last))
+            queries, _ = self.layers[last](queries, states, rows, inputs.attention(last), table)
         return queries
 
 
@@ -169,7 +181,7 @@ class HELMBertPreTrainedModel(EncoderPreTrainedModel):
             torch_default_convolution(module)
 
 
-class HELMBertModel(BareEncoder, HELMBertPreTrainedModel):
+class HELMBertModel(BareModel, HELMBertPreTrainedModel):
     """HELM-BERT without a head."""
 
     def __init__(self, config: HELMBertConfig):
@@ -178,6 +190,6 @@ class HELMBertModel(BareEncoder, HELMBertPreTrainedModel):
         self.encoder = Encoder(config)
         self.post_init()
 
-    def encode_batch(self, inputs: EncoderInputs, use_emd: bool = False) -> EncoderOutput:
-        embedded = self.embeddings(inputs)
-        return self.encoder(embedded, inputs, self.embeddings.positions(inputs) if use_emd else None)
+    def encode_batch(self, inputs: EncoderInputs) -> EncoderOutput:
+        absolute = self.embeddings.positions(inputs) if inputs.options.get("use_emd") else None
+        return self.encoder(self.embeddings(inputs), inputs, absolute)

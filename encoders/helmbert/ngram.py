@@ -8,7 +8,7 @@ from encoders.helmbert.config import HELMBertConfig
 
 
 class NgramLayer(nn.Module):
-    """Add features of neighbouring tokens, found by a convolution over the embeddings (nGiE; Bao et al. 2020, DeBERTaV2).
+    """Add features of neighbouring tokens, found by a convolution over the embeddings (nGiE, as in DeBERTa-v2).
 
     The embeddings of padding are zero, as is what the convolution sees beyond the ends, so padding changes nothing.
     """

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import warnings
 
+from torch import nn
+
+from encoders.helmbert.config import HELMBertConfig
+from encoders.helmbert.encoder import HELMBertModel, HELMBertPreTrainedModel
 from encoders_shared.heads import SkipMLPHead, TransformHead
 from encoders_shared.tasks import (
     MaskedLM,
@@ -12,10 +16,6 @@ from encoders_shared.tasks import (
     SequenceClassification,
     TokenClassification,
 )
-from torch import nn
-
-from encoders.helmbert.config import HELMBertConfig
-from encoders.helmbert.encoder import HELMBertModel, HELMBertPreTrainedModel
 
 
 class HELMBertForMaskedLM(MaskedLM, HELMBertPreTrainedModel):
@@ -51,13 +51,13 @@ class HELMBertForSequenceClassification(SequenceClassification, HELMBertPreTrain
             self.dropout = nn.Identity()
             self.classifier = SkipMLPHead(
                 hidden_size=config.hidden_size,
-                outputs=config.num_labels,
+                outputs=config.num_outputs,
                 layers=config.classifier_num_layers,
                 dropout=config.classifier_dropout,
             )
         else:
             self.dropout = nn.Dropout(config.classifier_dropout)
-            self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+            self.classifier = nn.Linear(config.hidden_size, config.num_outputs)
         self.post_init()
 
 
@@ -70,7 +70,7 @@ class HELMBertForTokenClassification(TokenClassification, HELMBertPreTrainedMode
         super().__init__(config)
         self.helmbert = HELMBertModel(config)
         self.dropout = nn.Dropout(config.classifier_dropout)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.classifier = nn.Linear(config.hidden_size, config.num_outputs)
         self.post_init()
 
 

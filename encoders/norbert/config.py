@@ -1,15 +1,12 @@
 """Configuration of NorBERT3 and its siblings."""
 
-from __future__ import annotations
-
-from encoders_shared.compat import strict
-from encoders_shared.config import EncoderConfig, require_at_least, require_choice, require_probability
+from encoders_shared.config import EncoderConfig, require_at_least, require_choice, require_probability, typed_fields
 from encoders_shared.errors import ConfigurationError
 
 POSITION_PROJECTIONS = ("interleaved", "contiguous")
 
 
-@strict
+@typed_fields
 class NorbertConfig(EncoderConfig):
     """Configuration of NorBERT3, LTG-BERT and HPLT encoders; the defaults are those of norbert3-base.
 

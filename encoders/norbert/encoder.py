@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
+
+from encoders.norbert.config import NorbertConfig
 from encoders_shared.attention import AttentionSettings, RelativePositions, attention, split_heads
 from encoders_shared.compat import GradientCheckpointingLayer
 from encoders_shared.initialisation import ltg_normal
 from encoders_shared.inputs import EncoderInputs
-from encoders_shared.model import BareEncoder, EncoderPreTrainedModel
+from encoders_shared.model import BareModel, EncoderPreTrainedModel, Trunk
 from encoders_shared.outputs import EncoderOutput
 from encoders_shared.relative_position import SymmetricLogBuckets, relative_offsets
-from torch import Tensor, nn
-
-from encoders.norbert.config import NorbertConfig
 
 
 def interleaved_projection(projected: Tensor, heads: int) -> tuple[Tensor, Tensor]:
@@ -38,7 +40,10 @@ def layer_differences(hidden_states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
     This is what the published NorBERT3 code returns as `hidden_states`; the sum of them is the last state.
     """
-    return (hidden_states[0], *(after - before for before, after in zip(hidden_states, hidden_states[1:], strict=False)))
+    return (
+        hidden_states[0],
+        *(after - before for before, after in pairwise(hidden_states)),
+    )
 
 
 class Embedding(nn.Module):
@@ -91,9 +96,9 @@ class Attention(nn.Module):
         )
         return self.dropout(self.post_layer_norm(self.out_proj(context))), weights
 
-    def _load_from_state_dict(self, state_dict, prefix, *args):
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         state_dict.pop(f"{prefix}position_indices", None)  # upstream's table: computed here
-        super()._load_from_state_dict(state_dict, prefix, *args)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
 
 class GatedGELU(nn.Module):
@@ -177,11 +182,11 @@ class NorbertPreTrainedModel(EncoderPreTrainedModel):
         elif isinstance(module, Embedding):
             ltg_normal(module.relative_embedding, width)
         elif isinstance(module, FeedForward):
-            ltg_normal(module.mlp.get_submodule("1").weight, width, module.initial_gain)
-            ltg_normal(module.mlp.get_submodule("4").weight, width, module.initial_gain)
+            for linear in (module.mlp[1], module.mlp[4]):
+                ltg_normal(cast(nn.Linear, linear).weight, width, module.initial_gain)
 
 
-class NorbertTrunk(BareEncoder, NorbertPreTrainedModel):
+class NorbertTrunk(Trunk, NorbertPreTrainedModel):
     """Embeddings and layers: all of the bare model, and what a model with a head adds its head to."""
 
     def __init__(self, config: NorbertConfig):
@@ -194,7 +199,7 @@ class NorbertTrunk(BareEncoder, NorbertPreTrainedModel):
         return self.transformer(states, relative, inputs)
 
 
-class NorbertModel(NorbertTrunk):
+class NorbertModel(BareModel, NorbertTrunk):
     """NorBERT3 or LTG-BERT without a head."""
 
     def __init__(self, config: NorbertConfig):

@@ -5,6 +5,8 @@ A model with a head is its own bare model, without a prefix in the names of its 
 
 from __future__ import annotations
 
+from encoders.norbert.config import NorbertConfig
+from encoders.norbert.encoder import NorbertTrunk
 from encoders_shared.heads import LTGHead, ReservedIds
 from encoders_shared.tasks import (
     MaskedLM,
@@ -13,9 +15,6 @@ from encoders_shared.tasks import (
     SequenceClassification,
     TokenClassification,
 )
-
-from encoders.norbert.config import NorbertConfig
-from encoders.norbert.encoder import NorbertTrunk
 
 
 def head(config: NorbertConfig, outputs: int, dropout: float) -> LTGHead:
@@ -51,7 +50,7 @@ class NorbertForSequenceClassification(SequenceClassification, NorbertTrunk):
 
     def __init__(self, config: NorbertConfig):
         super().__init__(config)
-        self.head = head(config, config.num_labels, task_dropout(config))
+        self.head = head(config, config.num_outputs, task_dropout(config))
         self.post_init()
 
 
@@ -62,7 +61,7 @@ class NorbertForTokenClassification(TokenClassification, NorbertTrunk):
 
     def __init__(self, config: NorbertConfig):
         super().__init__(config)
-        self.head = head(config, config.num_labels, task_dropout(config))
+        self.head = head(config, config.num_outputs, task_dropout(config))
         self.post_init()
 
 

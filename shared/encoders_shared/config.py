@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import wraps
+from typing import TypeVar, cast
+
 from transformers import PreTrainedConfig
 
+from encoders_shared.compat import StrictDataclassError, strict
 from encoders_shared.errors import ConfigurationError, listed, suggestion
 from encoders_shared.losses import check_problem_type
 from encoders_shared.pooling import POOLINGS
+
+ConfigClass = TypeVar("ConfigClass", bound=type)
+
+
+def typed_fields(cls: ConfigClass) -> ConfigClass:
+    """Make each annotated field of a configuration class refuse values of another type, with a `ConfigurationError`.
+
+    The annotations must be real types: the module must not import annotations from __future__.
+    """
+    cls = strict(cls)
+    initialise = cls.__init__
+
+    @wraps(initialise)
+    def __init__(self, *args, **kwargs):
+        try:
+            initialise(self, *args, **kwargs)
+        except StrictDataclassError as error:
+            raise ConfigurationError(" ".join(str(error).split())) from error
+
+    cls.__init__ = __init__
+    return cls
 
 
 class EncoderConfig(PreTrainedConfig):
     """Configuration with checks across its fields.
 
-    A family subclasses it as a strict dataclass, so that each field has a type, and adds its own rules to `check`.
-    Keys that the class does not know are kept, as published configurations carry them.
+    A family subclasses it with `typed_fields` and adds its own rules to `check`. Keys that the class does not know are
+    kept, as published configurations carry them.
     """
+
+    vocab_size: int
+    pooling: str
+
+    @property
+    def num_outputs(self) -> int:
+        """Outputs of a classification head, one for each label."""
+        return cast(int, self.num_labels)
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
@@ -48,7 +82,8 @@ def require_probability(field: str, value: float | None) -> None:
         raise ConfigurationError(f"{field} is {value}; a probability between 0 and 1 is needed.")
 
 
-def require_choice(field: str, value: str, choices) -> None:
+def require_choice(field: str, value: str, choices: Iterable[str]) -> None:
     """Refuse a name that is not among `choices`."""
+    choices = list(choices)
     if value not in choices:
         raise ConfigurationError(f"{field} is {value!r}; allowed: {listed(choices)}.{suggestion(str(value), choices)}")

@@ -30,6 +30,6 @@ def can_read(*tensors: Tensor) -> bool:
     Checks on values are skipped while a graph is being captured (torch.compile, torch.export, torch.jit.trace) and for
     tensors without storage, where there are no values to check.
     """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
         return False
     return not any(tensor.is_meta for tensor in tensors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ class EncoderInputs:
         backend: name of the attention backend.
         keep_states: the caller wants the states of all layers.
         keep_attentions: the caller wants the attention weights.
+        options: the family's own keywords.
     """
 
     ids: Tensor | None
@@ -36,6 +38,7 @@ class EncoderInputs:
     backend: str
     keep_states: bool
     keep_attentions: bool
+    options: dict[str, Any]
 
     @property
     def length(self) -> int:
@@ -86,9 +89,7 @@ def check_tokens(ids: Tensor | None, embeds: Tensor | None, vocab_size: int, hid
     else:
         assert embeds is not None
         if embeds.dim() != 3 or embeds.shape[2] != hidden_size:
-            raise ValueError(
-                f"inputs_embeds have shape {list(embeds.shape)}; expected [batch, length, {hidden_size}]."
-            )
+            raise ValueError(f"inputs_embeds have shape {list(embeds.shape)}; expected [batch, length, {hidden_size}].")
         if not embeds.is_floating_point():
             raise TypeError(f"inputs_embeds must be floating-point numbers, got {embeds.dtype}.")
         batch, length = embeds.shape[:2]
@@ -148,5 +149,6 @@ def _check_range(name: str, values: Tensor, limit: int, limit_name: str) -> None
     if outside.any():
         row, column = outside.nonzero()[0].tolist()
         raise ValueError(
-            f"{name}[{row}, {column}] is {values[row, column].item()}; allowed: 0 .. {limit - 1} ({limit_name} is {limit})."
+            f"{name}[{row}, {column}] is {values[row, column].item()}; allowed: 0 .. {limit - 1} "
+            f"({limit_name} is {limit})."
         )

@@ -43,7 +43,7 @@ def resolve_problem_type(problem_type: str | None, num_labels: int, labels: Tens
         return problem_type
     if num_labels == 1:
         return "regression"
-    if labels.is_floating_point() or labels.dim() == 2 and labels.shape[1] == num_labels:
+    if labels.is_floating_point() or (labels.dim() == 2 and labels.shape[1] == num_labels):
         return "multi_label_classification"
     return "single_label_classification"
 
@@ -128,7 +128,7 @@ def _flat(labels: Tensor, batch: int, kind: str) -> Tensor:
 
 
 def _one_for_each_output(labels: Tensor, logits: Tensor, kind: str) -> Tensor:
-    if labels.shape == logits.shape or logits.shape[1] == 1 and labels.shape == logits.shape[:1]:
+    if labels.shape == logits.shape or (logits.shape[1] == 1 and labels.shape == logits.shape[:1]):
         return labels.reshape(logits.shape)
     raise ValueError(
         f"labels for {kind} have shape {list(labels.shape)}; expected {list(logits.shape)}, one for each output."

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.modeling_outputs import ModelOutput
+from transformers.utils.generic import ModelOutput
 
 from encoders_shared.attention import check_backend
 from encoders_shared.errors import listed, suggestion
@@ -16,6 +16,7 @@ from encoders_shared.inputs import EncoderInputs, check_tokens, read_head_mask, 
 from encoders_shared.masks import read_attention_mask
 from encoders_shared.outputs import EncoderOutput
 from encoders_shared.pooling import POOLINGS
+
 
 class EncoderPreTrainedModel(PreTrainedModel):
     """Base of every model of every family, bare or with a head.
@@ -37,9 +38,9 @@ class EncoderPreTrainedModel(PreTrainedModel):
         super().__init__(config, *args, **kwargs)
 
     @property
-    def bare(self) -> BareEncoder:
-        """The bare model: this one, or the one that this one's head sits on."""
-        return cast(BareEncoder, self.base_model)
+    def trunk(self) -> Trunk:
+        """What this model's head sits on; a model without a head is its own trunk."""
+        return cast(Trunk, self.base_model)
 
     def get_input_embeddings(self) -> nn.Module:
         """Return the word embeddings."""
@@ -105,14 +106,14 @@ class EncoderPreTrainedModel(PreTrainedModel):
         return output if wanted else output.to_tuple()
 
 
-class BareEncoder(EncoderPreTrainedModel):
-    """A model without a head.
+class Trunk(EncoderPreTrainedModel):
+    """Embeddings and layers: from a batch to states.
 
     A family writes `encode_batch`, from a checked batch to states; all that comes before and after is done here.
     """
 
-    def encode_batch(self, inputs: EncoderInputs, **options: Any) -> EncoderOutput:
-        """Run the layers on a checked batch. `options` are the family's own keywords."""
+    def encode_batch(self, inputs: EncoderInputs) -> EncoderOutput:
+        """Run the layers on a checked batch."""
         raise NotImplementedError
 
     def encode(
@@ -151,13 +152,19 @@ class BareEncoder(EncoderPreTrainedModel):
             mask=read_attention_mask(attention_mask, batch, length, device),
             position_ids=read_position_ids(position_ids, batch, length),
             head_mask=read_head_mask(head_mask, config.num_hidden_layers, config.num_attention_heads, self.dtype),
-            backend=check_backend(config._attn_implementation),
+            backend=check_backend(str(config._attn_implementation)),
             keep_states=bool(config.output_hidden_states if output_hidden_states is None else output_hidden_states),
             keep_attentions=bool(config.output_attentions if output_attentions is None else output_attentions),
+            options=options,
         )
-        output = self.encode_batch(inputs, **options)
+        output = self.encode_batch(inputs)
+        assert output.last_hidden_state is not None
         output.pooler_output = POOLINGS[config.pooling](output.last_hidden_state, inputs.mask.tokens)
         return output
+
+
+class BareModel(Trunk):
+    """A model without a head: its forward pass is `encode`."""
 
     def forward(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from torch import Tensor
-from transformers.modeling_outputs import ModelOutput
+from transformers.utils.generic import ModelOutput
 
 
 @dataclass

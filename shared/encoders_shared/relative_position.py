@@ -118,9 +118,7 @@ def _symmetric_steps(bucket_size: int, max_position: int) -> tuple[int, ...]:
         return tuple(range(1, bucket_size))
     steps = list(range(1, middle + 1))
     for k in range(1, middle):
-        steps.append(
-            _first(lambda d, k=k: not _power_reaches(farthest, k - 1, d, middle - 1, middle), start=steps[-1])
-        )
+        steps.append(_first(lambda d, k=k: not _power_reaches(farthest, k - 1, d, middle - 1, middle), start=steps[-1]))
     return tuple(steps)
 
 

@@ -34,9 +34,9 @@ class TaskModel(EncoderPreTrainedModel):
     encode_defaults: ClassVar[dict[str, Any]] = {}
 
     def encode_for_task(self, options: dict[str, Any], *inputs: Any) -> EncoderOutput:
-        """Run the bare encoder; `inputs` are those of `BareEncoder.encode`, in its order."""
+        """Run the bare encoder; `inputs` are those of `Trunk.encode`, in its order."""
         self.check_options(options)
-        return self.bare.encode(*inputs, **{**self.encode_defaults, **options})
+        return self.trunk.encode(*inputs, **{**self.encode_defaults, **options})
 
     def apply_head(self, states: Tensor | None) -> Tensor:
         """Run states through the parts of the head. [..., hidden] -> [..., outputs]."""
@@ -53,7 +53,6 @@ class MaskedLM(TaskModel):
     Words with an id below `num_reserved_ids` are never predicted.
     """
 
-    _tied_weights_keys: ClassVar[dict[str, str]]
     num_reserved_ids = 0
 
     def get_output_embeddings(self) -> nn.Module:
@@ -65,6 +64,7 @@ class MaskedLM(TaskModel):
         self.set_submodule(self._decoder_path(), new_embeddings)
 
     def _decoder_path(self) -> str:
+        assert self._tied_weights_keys is not None
         return next(iter(self._tied_weights_keys)).removesuffix(".weight")
 
     def forward(
@@ -209,9 +209,11 @@ class QuestionAnswering(TaskModel):
             output_hidden_states,
         )
         start_logits, end_logits = self.apply_head(encoded.last_hidden_state).unbind(dim=-1)  # [batch, length]
-        both = start_positions is not None and end_positions is not None
+        loss = None
+        if start_positions is not None and end_positions is not None:
+            loss = span_loss(start_logits, end_logits, start_positions, end_positions)
         output = QuestionAnsweringModelOutput(
-            loss=span_loss(start_logits, end_logits, start_positions, end_positions) if both else None,
+            loss=loss,
             start_logits=start_logits.contiguous(),
             end_logits=end_logits.contiguous(),
             hidden_states=encoded.hidden_states,
@@ -240,7 +242,7 @@ class MultipleChoice(TaskModel):
         """Score each choice [batch, choices]; `labels` are the numbers of the right ones [batch]."""
         given = input_ids if inputs_embeds is None else inputs_embeds
         if given is not None and given.dim() < 3:
-            raise ValueError(f"multiple choice takes inputs of shape [batch, choices, length], got {list(given.shape)}.")
+            raise ValueError(f"multiple choice takes [batch, choices, length], got shape {list(given.shape)}.")
         encoded = self.encode_for_task(
             options,
             _flatten_choices(input_ids),

@@ -1,0 +1,105 @@
+"""How a family of encoders presents itself to the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import cast
+
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForMultipleChoice,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    PreTrainedTokenizerBase,
+)
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from encoders_shared.config import EncoderConfig
+from encoders_shared.model import EncoderPreTrainedModel
+
+AUTO_CLASSES = MappingProxyType(
+    {
+        None: AutoModel,
+        "masked-lm": AutoModelForMaskedLM,
+        "sequence-classification": AutoModelForSequenceClassification,
+        "token-classification": AutoModelForTokenClassification,
+        "question-answering": AutoModelForQuestionAnswering,
+        "multiple-choice": AutoModelForMultipleChoice,
+    }
+)
+TASKS = tuple(task for task in AUTO_CLASSES if task is not None)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named size.
+
+    Attributes:
+        config: returns the configuration.
+        summary: one line for the list of encoders.
+        languages: what it was made for.
+        checkpoint: where its weights are published, or None if there are none (nano sizes).
+        licence: licence of these weights.
+    """
+
+    config: Callable[[], EncoderConfig]
+    summary: str
+    languages: str
+    checkpoint: str | None = None
+    licence: str | None = None
+
+
+@dataclass(frozen=True)
+class Family:
+    """One architecture with its tasks and sizes.
+
+    Attributes:
+        name: short name, lower case.
+        tasks: the model class of each task; None stands for the bare model. All of `TASKS` must be there.
+        presets: the named sizes.
+        paper: where the architecture is described.
+        positions: what kind of positions it has.
+        position_ids: what passing them does.
+        padding: on which sides padding is harmless.
+        maximum_length: from a configuration to the longest sequence, or None for any.
+        beyond_maximum: what happens to, or can be done about, longer sequences.
+        notes: what else a person should know before using it.
+        tokenizer_class: what AutoTokenizer should load for it.
+    """
+
+    name: str
+    tasks: Mapping[str | None, type[EncoderPreTrainedModel]]
+    presets: Mapping[str, Preset]
+    paper: str
+    positions: str
+    position_ids: str
+    padding: str
+    maximum_length: Callable[[EncoderConfig], int | None]
+    beyond_maximum: str
+    notes: tuple[str, ...] = ()
+    tokenizer_class: type[PreTrainedTokenizerBase] | None = field(default=None)
+
+    @property
+    def config_class(self) -> type[EncoderConfig]:
+        """The configuration class of all its models."""
+        return cast(type[EncoderConfig], self.tasks[None].config_class)
+
+    def register_with_transformers(self) -> None:
+        """Tell transformers' Auto classes about this family.
+
+        A model type that transformers has a class of its own for stays with that class; there, only configurations of
+        our class lead to our models.
+        """
+        config_class = self.config_class
+        if config_class.model_type not in CONFIG_MAPPING:
+            AutoConfig.register(config_class.model_type, config_class)
+            if self.tokenizer_class is not None:
+                AutoTokenizer.register(config_class, fast_tokenizer_class=self.tokenizer_class)
+        for task, auto_class in AUTO_CLASSES.items():
+            auto_class.register(config_class, self.tasks[task], exist_ok=True)
