@@ -27,9 +27,7 @@ def listed(names: Iterable[object]) -> str:
 def can_read(*tensors: Tensor) -> bool:
     """Tell whether the values of these tensors may be looked at.
 
-    Checks on values are skipped while a graph is being captured (torch.compile, torch.export, torch.jit.trace) and for
+    Checks on values are skipped while a graph is being captured (torch.compile, torch.export) and for
     tensors without storage, where there are no values to check.
     """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
-        return False
-    return not any(tensor.is_meta for tensor in tensors)
+    return not (torch.compiler.is_compiling() or any(tensor.is_meta for tensor in tensors))

@@ -98,6 +98,19 @@ def check_tokens(ids: Tensor | None, embeds: Tensor | None, vocab_size: int, hid
     return batch, length
 
 
+def read_flag(name: str, given: bool | None, configured: bool) -> bool:
+    """Return what the caller or else the configuration wants.
+
+    Raises:
+        TypeError: neither True, False nor None was passed, such as a list of layers.
+    """
+    if given is None:
+        return configured
+    if not isinstance(given, bool):
+        raise TypeError(f"{name} must be True or False, got {given!r}: choose layers from the result.")
+    return given
+
+
 def read_position_ids(position_ids: Tensor | None, batch: int, length: int) -> Tensor | None:
     """Check the shape of position ids: [length], [1, length] or [batch, length] -> [1 or batch, length]."""
     if position_ids is None:

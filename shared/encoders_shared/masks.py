@@ -48,7 +48,8 @@ def read_attention_mask(mask: Tensor | None, batch: int, length: int, device: to
     if not isinstance(mask, Tensor):
         raise TypeError(f"attention_mask must be a torch.Tensor, got {type(mask).__name__}.")
     _check_shape(mask, batch, length)
-    allowed = _as_bool(mask).reshape(batch, 1, -1, length)  # [batch, 1, 1 or query, key]
+    queries = 1 if mask.dim() == 2 else mask.shape[-2]
+    allowed = _as_bool(mask).reshape(batch, 1, queries, length)  # [batch, 1, 1 or query, key]
     tokens = allowed.any(dim=2).squeeze(1)  # [batch, key]
     nothing_masked = can_read(allowed) and bool(allowed.all())
     return AttentionMask(tokens=tokens, allowed=None if nothing_masked else allowed)

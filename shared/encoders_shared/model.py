@@ -12,7 +12,7 @@ from transformers.utils.generic import ModelOutput
 
 from encoders_shared.attention import check_backend
 from encoders_shared.errors import listed, suggestion
-from encoders_shared.inputs import EncoderInputs, check_tokens, read_head_mask, read_position_ids
+from encoders_shared.inputs import EncoderInputs, check_tokens, read_flag, read_head_mask, read_position_ids
 from encoders_shared.masks import read_attention_mask
 from encoders_shared.outputs import EncoderOutput
 from encoders_shared.pooling import POOLINGS
@@ -36,6 +36,10 @@ class EncoderPreTrainedModel(PreTrainedModel):
     def __init__(self, config, *args: Any, **kwargs: Any):
         config.check()
         super().__init__(config, *args, **kwargs)
+
+    @classmethod
+    def _can_set_attn_implementation(cls) -> bool:
+        return True  # transformers guesses it from the source text of a module, and guesses wrong here
 
     @property
     def trunk(self) -> Trunk:
@@ -153,8 +157,8 @@ class Trunk(EncoderPreTrainedModel):
             position_ids=read_position_ids(position_ids, batch, length),
             head_mask=read_head_mask(head_mask, config.num_hidden_layers, config.num_attention_heads, self.dtype),
             backend=check_backend(str(config._attn_implementation)),
-            keep_states=bool(config.output_hidden_states if output_hidden_states is None else output_hidden_states),
-            keep_attentions=bool(config.output_attentions if output_attentions is None else output_attentions),
+            keep_states=read_flag("output_hidden_states", output_hidden_states, config.output_hidden_states),
+            keep_attentions=read_flag("output_attentions", output_attentions, config.output_attentions),
             options=options,
         )
         output = self.encode_batch(inputs)
