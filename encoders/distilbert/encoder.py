@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -29,14 +29,25 @@ def sinusoidal_positions(length: int, dim: int) -> Tensor:
     return torch.where(torch.arange(dim) % 2 == 0, angle.sin(), angle.cos()).float()
 
 
+class SinusoidalEmbedding(nn.Embedding):
+    """A table of sinusoidal positions. It is never trained, whatever a loader makes of its parameter."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.weight.requires_grad_(False)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return nn.functional.embedding(input, self.weight.detach())
+
+
 class Embeddings(nn.Module):
     """Words plus positions, normalised."""
 
     def __init__(self, config: DistilBertConfig):
         super().__init__()
         self.word_embeddings = nn.Embedding(config.vocab_size, config.dim, padding_idx=config.pad_token_id)
-        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.dim)
-        self.position_embeddings.weight.requires_grad_(not config.sinusoidal_pos_embds)
+        position_table = SinusoidalEmbedding if config.sinusoidal_pos_embds else nn.Embedding
+        self.position_embeddings = position_table(config.max_position_embeddings, config.dim)
         self.LayerNorm = nn.LayerNorm(config.dim, eps=LAYER_NORM_EPS)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -142,9 +153,8 @@ class DistilBertPreTrainedModel(EncoderPreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
-        if isinstance(module, Embeddings) and self.config.sinusoidal_pos_embds:
-            table = module.position_embeddings.weight
-            init.copy_(table, sinusoidal_positions(*table.shape))
+        if isinstance(module, SinusoidalEmbedding):
+            init.copy_(module.weight, sinusoidal_positions(*module.weight.shape))
 
     def prune_heads(self, heads_to_prune: dict[int, list[int]]) -> None:
         """Cut attention heads out, {layer: [heads]}, named by their numbers before any pruning (Michel et al. 2019).

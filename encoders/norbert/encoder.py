@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -109,19 +109,26 @@ class GatedGELU(nn.Module):
         return states * F.gelu(gate, approximate="tanh")
 
 
+class DepthScaledLinear(nn.Linear):
+    """A linear layer without bias whose initial weights are the smaller, the deeper it stands."""
+
+    def __init__(self, inputs: int, outputs: int, layer: int):
+        super().__init__(inputs, outputs, bias=False)
+        self.initial_gain = math.sqrt(1 / (2 * (1 + layer)))
+
+
 class FeedForward(nn.Module):
     """Gated feed-forward network with a norm before each of its linear layers."""
 
     def __init__(self, config: NorbertConfig, layer: int):
         super().__init__()
         width, inner = config.hidden_size, config.intermediate_size
-        self.initial_gain = math.sqrt(1 / (2 * (1 + layer)))
         self.mlp = nn.Sequential(
             nn.LayerNorm(width, config.layer_norm_eps, elementwise_affine=False),
-            nn.Linear(width, 2 * inner, bias=False),
+            DepthScaledLinear(width, 2 * inner, layer),
             GatedGELU(),
             nn.LayerNorm(inner, config.layer_norm_eps, elementwise_affine=False),
-            nn.Linear(inner, width, bias=False),
+            DepthScaledLinear(inner, width, layer),
             nn.Dropout(config.hidden_dropout_prob),
         )
 
@@ -177,13 +184,12 @@ class NorbertPreTrainedModel(EncoderPreTrainedModel):
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
         width = self.config.hidden_size
-        if isinstance(module, (nn.Linear, nn.Embedding)):
+        if isinstance(module, DepthScaledLinear):
+            ltg_normal(module.weight, width, module.initial_gain)
+        elif isinstance(module, (nn.Linear, nn.Embedding)):
             ltg_normal(module.weight, width)
         elif isinstance(module, Embedding):
             ltg_normal(module.relative_embedding, width)
-        elif isinstance(module, FeedForward):
-            for linear in (module.mlp[1], module.mlp[4]):
-                ltg_normal(cast(nn.Linear, linear).weight, width, module.initial_gain)
 
 
 class NorbertTrunk(Trunk, NorbertPreTrainedModel):

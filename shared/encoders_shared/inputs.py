@@ -98,14 +98,14 @@ def check_tokens(ids: Tensor | None, embeds: Tensor | None, vocab_size: int, hid
     return batch, length
 
 
-def read_flag(name: str, given: bool | None, configured: bool) -> bool:
+def read_flag(name: str, given: bool | None, configured: bool | None) -> bool:
     """Return what the caller or else the configuration wants.
 
     Raises:
         TypeError: neither True, False nor None was passed, such as a list of layers.
     """
     if given is None:
-        return configured
+        return bool(configured)
     if not isinstance(given, bool):
         raise TypeError(f"{name} must be True or False, got {given!r}: choose layers from the result.")
     return given

@@ -74,19 +74,16 @@ class EncoderPreTrainedModel(PreTrainedModel):
         old = self.get_position_embeddings()
         if new_num_position_embeddings < 1:
             raise ValueError(f"a position table needs at least 1 row, got {new_num_position_embeddings}.")
-        new = nn.Embedding(
+        new = type(old)(
             new_num_position_embeddings, old.embedding_dim, device=old.weight.device, dtype=old.weight.dtype
         )
         self.config.max_position_embeddings = new_num_position_embeddings
         assert self.position_embeddings is not None
         self.base_model.set_submodule(self.position_embeddings, new)
-        parent = self.base_model.get_submodule(self.position_embeddings.rpartition(".")[0])
         self._init_weights(new)
-        self._init_weights(parent)
         kept = min(old.num_embeddings, new_num_position_embeddings)
         with torch.no_grad():
             new.weight[:kept] = old.weight[:kept]
-        new.weight.requires_grad_(old.weight.requires_grad)
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Refuse keywords that this model does not know.
