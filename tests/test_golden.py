@@ -42,13 +42,14 @@ def read_case(case: str) -> tuple[str, dict, dict[str, dict[str, Tensor]]]:
     return metadata["class"], config, tensors
 
 
-def run_case(case: str, backend: str, output_attentions: bool):
+def run_case(case: str, backend: str, packing: bool, output_attentions: bool):
     """Load the golden parameters, strictly, and run the golden inputs."""
     class_name, config, tensors = read_case(case)
     family = FAMILIES[case.partition("-")[0]]
     config_class = family.FAMILY.config_class
     model = getattr(family, class_name)(config_class(**config, attn_implementation=backend)).eval()
     model.load_state_dict(tensors["param"], strict=True)
+    model.trunk.packing = packing
     options = {"use_emd": False} if case.endswith("without-emd") else {}
     output = model(**tensors["in"], **options, output_hidden_states=True, output_attentions=output_attentions)
     return model, output, tensors
@@ -76,10 +77,11 @@ def test_every_family_has_cases():
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("packing", [True, False])
 @pytest.mark.parametrize("case", CASES)
-def test_outputs_and_gradients(case, backend):
-    with_attentions = backend == "eager"
-    model, output, tensors = run_case(case, backend, output_attentions=with_attentions)
+def test_outputs_and_gradients(case, packing, backend):
+    with_attentions = backend == "eager" and not packing
+    model, output, tensors = run_case(case, backend, packing, output_attentions=with_attentions)
     mask = tensors["in"]["attention_mask"].flatten(0, -2).bool()
     ours = flatten(output, case.partition("-")[0])
     expected = {n: v for n, v in tensors["out"].items() if with_attentions or not n.startswith("attentions")}

@@ -17,7 +17,13 @@ from encoders_shared.initialisation import torch_default_convolution
 from encoders_shared.inputs import EncoderInputs, absolute_positions
 from encoders_shared.model import BareModel, EncoderPreTrainedModel
 from encoders_shared.outputs import EncoderOutput
-from encoders_shared.relative_position import ClampedOffsets, TwoSidedLogBuckets, relative_offsets
+from encoders_shared.relative_position import (
+    ClampedOffsets,
+    TableRows,
+    TwoSidedLogBuckets,
+    reachable_rows,
+    relative_offsets,
+)
 
 
 def table_rows(buckets: TwoSidedLogBuckets | ClampedOffsets, span: int, offsets: Tensor) -> Tensor:
@@ -71,7 +77,7 @@ class DisentangledSelfAttention(nn.Module):
         self,
         query_states: Tensor,
         states: Tensor,
-        rows: Tensor,
+        rows: TableRows,
         settings: AttentionSettings,
         table: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
@@ -84,7 +90,7 @@ class DisentangledSelfAttention(nn.Module):
             settings,
             scale=self.scale,
             dropout=self.dropout.p if self.training else 0.0,
-            positions=self._positions(self.dropout(table), rows) if self.score_types else None,
+            positions=self._positions(self.dropout(table[rows.used]), rows.of_offset) if self.score_types else None,
         )
 
     def _positions(self, table: Tensor, rows: Tensor) -> RelativePositions:
@@ -113,7 +119,7 @@ class TransformerBlock(GradientCheckpointingLayer):
         self,
         query_states: Tensor,
         states: Tensor,
-        rows: Tensor,
+        rows: TableRows,
         settings: AttentionSettings,
         table: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
@@ -138,7 +144,8 @@ class Encoder(nn.Module):
 
     def forward(self, embedded: Tensor, inputs: EncoderInputs, absolute: Tensor | None = None) -> EncoderOutput:
         """Encode, and decode for prediction if `absolute` positions [1 or batch, length, hidden] are given."""
-        rows = table_rows(self.buckets, self.span, relative_offsets(inputs.length, inputs.device))
+        offsets = relative_offsets(inputs.length, inputs.device)
+        rows = reachable_rows(table_rows(self.buckets, self.span, offsets), 2 * self.span)
         trace = inputs.trace()
         trace.add(embedded)
         states, last = embedded, len(self.layers) - 1
@@ -148,11 +155,11 @@ class Encoder(nn.Module):
                 prediction_state = self.decode(states, states + absolute, rows, inputs)
             states, weights = layer(states, states, rows, inputs.attention(index))
             if index == 0:
-                states = self.ngie_layer(embedded, states, inputs.mask.tokens)
+                states = self.ngie_layer(embedded, states, inputs)
             trace.add(states, weights)
         return trace.output(states, prediction_state)
 
-    def decode(self, states: Tensor, queries: Tensor, rows: Tensor, inputs: EncoderInputs) -> Tensor:
+    def decode(self, states: Tensor, queries: Tensor, rows: TableRows, inputs: EncoderInputs) -> Tensor:
         """Enhanced mask decoder (He et al. 2021, section 3.2): the last layer, twice, asked by queries with positions.
 
         As published, it reads the position table of the first layer, so the last layer's own stays untrained.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from encoders.helmbert.config import HELMBertConfig
+from encoders_shared.inputs import EncoderInputs
+from encoders_shared.packing import spread_out
 
 
 class NgramLayer(nn.Module):
@@ -22,14 +24,19 @@ class NgramLayer(nn.Module):
         self.activation = nn.Tanh()
         self.layer_norm = nn.LayerNorm(config.hidden_size)
 
-    def forward(self, embedded: Tensor, states: Tensor, tokens: Tensor) -> Tensor:
+    def forward(self, embedded: Tensor, states: Tensor, inputs: EncoderInputs) -> Tensor:
         """Return the enriched states.
 
         Args:
             embedded: the embedded input, zero at padding [batch, length, hidden].
             states: the states to add the features to [batch, length, hidden].
-            tokens: True at real tokens [batch, length]; the result is zero elsewhere.
+            inputs: the batch; the result is zero at its padding.
         """
-        features = self.conv(embedded.transpose(1, 2)).transpose(1, 2)  # [batch, length, hidden]
-        features = self.activation(self.dropout(features))
-        return self.layer_norm(states + features).masked_fill(~tokens[:, :, None], 0.0)
+        features = self.activation(self.dropout(self._convolve(embedded, inputs.lengths)))
+        return self.layer_norm(states + features).masked_fill(~inputs.mask.tokens[:, :, None], 0.0)
+
+    def _convolve(self, embedded: Tensor, lengths: list[int] | None) -> Tensor:
+        if lengths is None:
+            return self.conv(embedded.transpose(1, 2)).transpose(1, 2)  # [batch, length, hidden]
+        spread, place = spread_out(embedded, lengths, gap=self.conv.kernel_size[0] // 2)
+        return self.conv(spread.transpose(1, 2)).transpose(1, 2)[:, place]  # [1, tokens, hidden]

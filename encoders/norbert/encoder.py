@@ -17,7 +17,7 @@ from encoders_shared.initialisation import ltg_normal
 from encoders_shared.inputs import EncoderInputs
 from encoders_shared.model import BareModel, EncoderPreTrainedModel, Trunk
 from encoders_shared.outputs import EncoderOutput
-from encoders_shared.relative_position import SymmetricLogBuckets, relative_offsets
+from encoders_shared.relative_position import SymmetricLogBuckets, reachable_rows, relative_offsets
 
 
 def interleaved_projection(projected: Tensor, heads: int) -> tuple[Tensor, Tensor]:
@@ -161,11 +161,14 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList([EncoderLayer(config, layer) for layer in range(config.num_hidden_layers)])
 
     def forward(self, states: Tensor, relative: Tensor, inputs: EncoderInputs) -> EncoderOutput:
-        rows = self.buckets(relative_offsets(inputs.length, inputs.device)) + self.buckets.bucket_size - 1
+        middle = self.buckets.bucket_size - 1
+        offsets = relative_offsets(inputs.length, inputs.device)
+        rows = reachable_rows(self.buckets(offsets) + middle, table_size=len(relative))
+        relative = relative[rows.used]
         trace = inputs.trace()
         trace.add(states)
         for index, layer in enumerate(self.layers):
-            states, weights = layer(states, relative, rows, inputs.attention(index))
+            states, weights = layer(states, relative, rows.of_offset, inputs.attention(index))
             trace.add(states, weights)
         return trace.output(states)
 

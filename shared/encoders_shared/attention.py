@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -35,6 +36,11 @@ class RelativePositions:
     queries: Tensor | None
     rows: Tensor
 
+    def for_length(self, length: int) -> RelativePositions:
+        """Return the same tables for shorter sequences."""
+        cut = (len(self.rows) + 1) // 2 - length
+        return replace(self, rows=self.rows[cut : len(self.rows) - cut])
+
 
 @dataclass(frozen=True)
 class AttentionSettings:
@@ -45,12 +51,14 @@ class AttentionSettings:
         allowed: bool, broadcastable to [batch, heads, query, key]; None attends to everything.
         head_mask: factor of each head's weights [heads], or None.
         need_weights: also return the attention weights; that is done by the eager path, whatever the backend.
+        lengths: lengths of the sequences, if they stand behind one another in a single row; they do not see each other.
     """
 
     backend: str
     allowed: Tensor | None
     head_mask: Tensor | None
     need_weights: bool
+    lengths: list[int] | None = None
 
     def for_heads(self, heads: list[int]) -> AttentionSettings:
         """Return the settings for a layer of which only some heads are left."""
@@ -92,7 +100,16 @@ def attention(
         they were asked for, else None.
     """
     backend = eager if settings.need_weights else BACKENDS[settings.backend]
-    context, weights = backend(query * scale, key, value, settings, scale, dropout, positions)
+    query = query * scale
+    if settings.lengths is None:
+        context, weights = backend(query, key, value, settings, scale, dropout, positions)
+    else:
+        contexts, weights = [], None
+        sequences = (states.split(settings.lengths, dim=2) for states in (query, key, value))
+        for q, k, v in zip(*sequences, strict=True):
+            own_positions = None if positions is None else positions.for_length(q.shape[2])
+            contexts.append(backend(q, k, v, settings, scale, dropout, own_positions)[0])
+        context = torch.cat(contexts, dim=2)
     return context.transpose(1, 2).flatten(2), weights  # [batch, length, heads * head size]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TypeVar, cast
 
@@ -22,17 +22,20 @@ def typed_fields(cls: ConfigClass) -> ConfigClass:
     The annotations must be real types: the module must not import annotations from __future__.
     """
     cls = strict(cls)
-    initialise = cls.__init__
+    for name in ("__init__", "__setattr__"):
+        setattr(cls, name, _with_our_error(getattr(cls, name)))
+    return cls
 
-    @wraps(initialise)
-    def __init__(self, *args, **kwargs):
+
+def _with_our_error(method: Callable[..., None]) -> Callable[..., None]:
+    @wraps(method)
+    def translated(self, *args, **kwargs):
         try:
-            initialise(self, *args, **kwargs)
+            method(self, *args, **kwargs)
         except StrictDataclassError as error:
             raise ConfigurationError(" ".join(str(error).split())) from error
 
-    cls.__init__ = __init__
-    return cls
+    return translated
 
 
 class EncoderConfig(PreTrainedConfig):
@@ -64,6 +67,7 @@ class EncoderConfig(PreTrainedConfig):
         check_problem_type(self.problem_type)
         for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"):
             require_at_least(name, getattr(self, name), 1)
+        require_at_least("num_labels", self.num_outputs, 1)
         if self.hidden_size % self.num_attention_heads:
             raise ConfigurationError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}."

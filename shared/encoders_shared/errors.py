@@ -31,3 +31,13 @@ def can_read(*tensors: Tensor) -> bool:
     tensors without storage, where there are no values to check.
     """
     return not (torch.compiler.is_compiling() or any(tensor.is_meta for tensor in tensors))
+
+
+def check_tensor(name: str, value: object) -> None:
+    """Refuse what is not a tensor.
+
+    Raises:
+        TypeError: naming the argument and what it is.
+    """
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}.")

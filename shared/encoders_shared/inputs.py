@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from encoders_shared.attention import AttentionSettings
-from encoders_shared.errors import can_read
-from encoders_shared.masks import AttentionMask, first_token
+from encoders_shared.errors import can_read, check_tensor
+from encoders_shared.masks import AttentionMask
 from encoders_shared.outputs import LayerTrace
+from encoders_shared.packing import Packing
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class EncoderInputs:
         mask: which tokens are real and may be attended to.
         position_ids: absolute positions [batch or 1, length], or None.
         head_mask: factors of the attention heads [layers, heads], or None.
+        width: number of tokens of each sequence as it was passed, padding included.
+        columns: where each token stands in its sequence, padding included [1 or batch, length].
+        first_columns: where the first real token of its sequence stands [batch or 1, 1 or length].
+        lengths: lengths of the sequences, if the batch is one packed row; else None.
         backend: name of the attention backend.
         keep_states: the caller wants the states of all layers.
         keep_attentions: the caller wants the attention weights.
@@ -35,6 +40,10 @@ class EncoderInputs:
     mask: AttentionMask
     position_ids: Tensor | None
     head_mask: Tensor | None
+    width: int
+    columns: Tensor
+    first_columns: Tensor
+    lengths: list[int] | None
     backend: str
     keep_states: bool
     keep_attentions: bool
@@ -42,8 +51,8 @@ class EncoderInputs:
 
     @property
     def length(self) -> int:
-        """Number of tokens of each sequence, padding included."""
-        return self.mask.tokens.shape[1]
+        """Number of tokens of the longest sequence; padding included, unless the batch is packed."""
+        return self.width if self.lengths is None else max(self.lengths)
 
     @property
     def device(self) -> torch.device:
@@ -57,6 +66,22 @@ class EncoderInputs:
             allowed=self.mask.allowed,
             head_mask=None if self.head_mask is None else self.head_mask[layer],
             need_weights=self.keep_attentions,
+            lengths=self.lengths,
+        )
+
+    def packed(self, packing: Packing) -> EncoderInputs:
+        """Return the same batch as one row of real tokens."""
+        rows, columns = packing.tokens.shape
+        position_ids = self.position_ids
+        return replace(
+            self,
+            ids=None if self.ids is None else packing.pack(self.ids),
+            embeds=None if self.embeds is None else packing.pack(self.embeds),
+            mask=AttentionMask(tokens=packing.pack(packing.tokens), allowed=None),
+            position_ids=None if position_ids is None else packing.pack(position_ids.expand(rows, columns)),
+            columns=packing.pack(self.columns.expand(rows, columns)),
+            first_columns=packing.pack(self.first_columns.expand(rows, columns)),
+            lengths=packing.lengths,
         )
 
     def trace(self) -> LayerTrace:
@@ -71,7 +96,7 @@ def check_tokens(ids: Tensor | None, embeds: Tensor | None, vocab_size: int, hid
         Batch size and length.
 
     Raises:
-        TypeError: the ids are not integers, or the embeddings no floating-point numbers.
+        TypeError: the embeddings are not floating-point numbers.
         ValueError: both or neither were passed, a shape is wrong, the length is zero, or an id is out of range.
     """
     if (ids is None) == (embeds is None):
@@ -81,13 +106,12 @@ def check_tokens(ids: Tensor | None, embeds: Tensor | None, vocab_size: int, hid
     if ids is not None:
         if ids.dim() != 2:
             raise ValueError(f"input_ids have shape {list(ids.shape)}; expected [batch, length].")
-        if ids.is_floating_point() or ids.dtype == torch.bool:
-            raise TypeError(f"input_ids must be integers, got {ids.dtype}.")
         if can_read(ids):
             _check_range("input_ids", ids, vocab_size, "the vocabulary size")
         batch, length = ids.shape
     else:
         assert embeds is not None
+        check_tensor("inputs_embeds", embeds)
         if embeds.dim() != 3 or embeds.shape[2] != hidden_size:
             raise ValueError(f"inputs_embeds have shape {list(embeds.shape)}; expected [batch, length, {hidden_size}].")
         if not embeds.is_floating_point():
@@ -96,6 +120,20 @@ def check_tokens(ids: Tensor | None, embeds: Tensor | None, vocab_size: int, hid
     if length == 0:
         raise ValueError("the sequences have length 0; at least one token is needed.")
     return batch, length
+
+
+def read_integers(name: str, values: Tensor | None) -> Tensor | None:
+    """Return integers as int64, so that no narrower type can overflow.
+
+    Raises:
+        TypeError: these are not integers, or not a tensor.
+    """
+    if values is None:
+        return None
+    check_tensor(name, values)
+    if values.is_floating_point() or values.dtype == torch.bool:
+        raise TypeError(f"{name} must be integers, got {values.dtype}.")
+    return values.long()
 
 
 def read_flag(name: str, given: bool | None, configured: bool | None) -> bool:
@@ -126,6 +164,7 @@ def read_head_mask(head_mask: Tensor | None, layers: int, heads: int, dtype: tor
     """Check a head mask: [heads] for all layers alike, or [layers, heads] -> [layers, heads]."""
     if head_mask is None:
         return None
+    check_tensor("head_mask", head_mask)
     if tuple(head_mask.shape) not in ((heads,), (layers, heads)):
         raise ValueError(f"head_mask has shape {list(head_mask.shape)}; expected [{heads}] or [{layers}, {heads}].")
     return head_mask.to(dtype).expand(layers, heads)
@@ -146,15 +185,12 @@ def absolute_positions(inputs: EncoderInputs, limit: int, *, from_first_token: b
         if can_read(inputs.position_ids):
             _check_range("position_ids", inputs.position_ids, limit, "max_position_embeddings")
         return inputs.position_ids
-    if inputs.length > limit:
+    if inputs.width > limit:
         raise ValueError(
-            f"the sequences have {inputs.length} tokens, but max_position_embeddings is {limit}: truncate them to "
+            f"the sequences have {inputs.width} tokens, but max_position_embeddings is {limit}: truncate them to "
             f"{limit} tokens, or resize the position embeddings."
         )
-    positions = torch.arange(inputs.length, device=inputs.device)[None]
-    if from_first_token:
-        positions = (positions - first_token(inputs.mask.tokens)[:, None]).clamp(min=0)
-    return positions
+    return (inputs.columns - inputs.first_columns).clamp(min=0) if from_first_token else inputs.columns
 
 
 def _check_range(name: str, values: Tensor, limit: int, limit_name: str) -> None:

@@ -63,9 +63,9 @@ def sequence_loss(logits: Tensor, labels: Tensor, problem_type: str | None) -> T
     kind = resolve_problem_type(problem_type, logits.shape[-1], labels)
     if kind == "single_label_classification":
         return class_loss(logits, _flat(labels, logits.shape[0], kind))
-    targets = _one_for_each_output(labels, logits, kind)
+    targets = _one_for_each_output(labels, logits, kind).to(_working_dtype(logits))
     active = targets != IGNORED
-    safe = targets.masked_fill(~active, 0).to(_working_dtype(logits))
+    safe = targets.masked_fill(~active, 0)
     loss_of = F.mse_loss if kind == "regression" else F.binary_cross_entropy_with_logits
     losses = loss_of(logits.to(safe.dtype), safe, reduction="none")
     return _mean(losses.masked_fill(~active, 0.0).sum(), active.sum())
@@ -86,8 +86,7 @@ def class_loss(logits: Tensor, labels: Tensor, first_class: int = 0) -> Tensor:
         raise ValueError(
             f"labels have shape {list(labels.shape)}; expected {list(logits.shape[:-1])}, one for each prediction."
         )
-    if labels.is_floating_point():
-        raise ValueError(f"labels that name a class must be integers, got {labels.dtype}.")
+    _require_integers(labels)
     classes = logits.shape[-1]
     labels = labels.reshape(-1).long()
     active = labels != IGNORED
@@ -116,9 +115,15 @@ def span_loss(start_logits: Tensor, end_logits: Tensor, starts: Tensor, ends: Te
 
 
 def _position_loss(logits: Tensor, positions: Tensor) -> Tensor:
-    positions = _flat(positions, logits.shape[0], "question answering")
+    _require_integers(positions)
+    positions = _flat(positions, logits.shape[0], "question answering").long()
     inside = (positions >= 0) & (positions < logits.shape[1])
     return class_loss(logits, positions.masked_fill(~inside, IGNORED))
+
+
+def _require_integers(labels: Tensor) -> None:
+    if labels.is_floating_point():
+        raise ValueError(f"labels that name a class or a position must be integers, got {labels.dtype}.")
 
 
 def _flat(labels: Tensor, batch: int, kind: str) -> Tensor:

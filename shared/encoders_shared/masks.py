@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from encoders_shared.errors import can_read
+from encoders_shared.errors import can_read, check_tensor
 
 _SHAPES = "[batch, length], [batch, 1, 1, length], [batch, length, length] or [batch, 1, length, length]"
 
@@ -45,8 +45,7 @@ def read_attention_mask(mask: Tensor | None, batch: int, length: int, device: to
     """
     if mask is None:
         return AttentionMask(tokens=torch.ones(batch, length, dtype=torch.bool, device=device), allowed=None)
-    if not isinstance(mask, Tensor):
-        raise TypeError(f"attention_mask must be a torch.Tensor, got {type(mask).__name__}.")
+    check_tensor("attention_mask", mask)
     _check_shape(mask, batch, length)
     queries = 1 if mask.dim() == 2 else mask.shape[-2]
     allowed = _as_bool(mask).reshape(batch, 1, queries, length)  # [batch, 1, 1 or query, key]

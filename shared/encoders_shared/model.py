@@ -12,9 +12,17 @@ from transformers.utils.generic import ModelOutput
 
 from encoders_shared.attention import check_backend
 from encoders_shared.errors import listed, suggestion
-from encoders_shared.inputs import EncoderInputs, check_tokens, read_flag, read_head_mask, read_position_ids
-from encoders_shared.masks import read_attention_mask
+from encoders_shared.inputs import (
+    EncoderInputs,
+    check_tokens,
+    read_flag,
+    read_head_mask,
+    read_integers,
+    read_position_ids,
+)
+from encoders_shared.masks import first_token, read_attention_mask
 from encoders_shared.outputs import EncoderOutput
+from encoders_shared.packing import plan_packing
 from encoders_shared.pooling import POOLINGS
 
 
@@ -110,8 +118,12 @@ class EncoderPreTrainedModel(PreTrainedModel):
 class Trunk(EncoderPreTrainedModel):
     """Embeddings and layers: from a batch to states.
 
+    `packing` says whether ragged batches run without work on padding: None (where it pays), True or False.
+
     A family writes `encode_batch`, from a checked batch to states; all that comes before and after is done here.
     """
+
+    packing: bool | None = None
 
     def encode_batch(self, inputs: EncoderInputs) -> EncoderOutput:
         """Run the layers on a checked batch."""
@@ -126,6 +138,7 @@ class Trunk(EncoderPreTrainedModel):
         inputs_embeds: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        packing: bool | None = None,
         **options: Any,
     ) -> EncoderOutput:
         """Check a batch and encode it.
@@ -138,6 +151,7 @@ class Trunk(EncoderPreTrainedModel):
             inputs_embeds: word embeddings [batch, length, hidden], to be treated as those of `input_ids` are.
             output_attentions: return the attention weights; default as configured.
             output_hidden_states: return the states of all layers; default as configured.
+            packing: run without work on padding: True, False, or None for this model's `packing`.
             **options: the family's own keywords.
 
         Raises:
@@ -145,23 +159,37 @@ class Trunk(EncoderPreTrainedModel):
             ValueError: a tensor of the wrong shape, or with values out of range.
         """
         config = self.config
+        input_ids = read_integers("input_ids", input_ids)
         batch, length = check_tokens(input_ids, inputs_embeds, config.vocab_size, config.hidden_size)
         device = cast(Tensor, input_ids if inputs_embeds is None else inputs_embeds).device
+        mask = read_attention_mask(attention_mask, batch, length, device)
         inputs = EncoderInputs(
             ids=input_ids,
             embeds=inputs_embeds,
-            mask=read_attention_mask(attention_mask, batch, length, device),
-            position_ids=read_position_ids(position_ids, batch, length),
+            mask=mask,
+            position_ids=read_position_ids(read_integers("position_ids", position_ids), batch, length),
             head_mask=read_head_mask(head_mask, config.num_hidden_layers, config.num_attention_heads, self.dtype),
+            width=length,
+            columns=torch.arange(length, device=device)[None],
+            first_columns=first_token(mask.tokens)[:, None],
+            lengths=None,
             backend=check_backend(str(config._attn_implementation)),
             keep_states=read_flag("output_hidden_states", output_hidden_states, config.output_hidden_states),
             keep_attentions=read_flag("output_attentions", output_attentions, config.output_attentions),
             options=options,
         )
-        output = self.encode_batch(inputs)
+        plan = None if inputs.keep_attentions else plan_packing(mask, self.packing if packing is None else packing)
+        output = self.encode_batch(inputs if plan is None else inputs.packed(plan))
+        if plan is not None:
+            output = output.map_states(plan.unpack)
         assert output.last_hidden_state is not None
-        output.pooler_output = POOLINGS[config.pooling](output.last_hidden_state, inputs.mask.tokens)
-        return output
+        return EncoderOutput(  # in the order of its fields, which is that of the tuple
+            last_hidden_state=output.last_hidden_state,
+            pooler_output=POOLINGS[config.pooling](output.last_hidden_state, mask.tokens),
+            hidden_states=output.hidden_states,
+            attentions=output.attentions,
+            prediction_state=output.prediction_state,
+        )
 
 
 class BareModel(Trunk):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -27,6 +28,16 @@ class EncoderOutput(ModelOutput):
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
     prediction_state: Tensor | None = None
+
+    def map_states(self, change: Callable[[Tensor], Tensor]) -> EncoderOutput:
+        """Return an output with every state changed in the same way."""
+        states = None if self.hidden_states is None else tuple(change(state) for state in self.hidden_states)
+        last, prediction = self.last_hidden_state, self.prediction_state
+        return EncoderOutput(
+            last_hidden_state=states[-1] if states else None if last is None else change(last),
+            hidden_states=states,
+            prediction_state=None if prediction is None else change(prediction),
+        )
 
 
 @dataclass

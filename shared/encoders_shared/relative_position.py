@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from encoders_shared.errors import can_read
+
 
 def relative_offsets(length: int, device: torch.device) -> Tensor:
     """Return every offset that `length` tokens can have, from -(length - 1) to length - 1. int64 [2 * length - 1]."""
@@ -23,6 +25,27 @@ def pair_index(length: int, device: torch.device) -> Tensor:
     """Return for each pair of tokens where its offset stands in `relative_offsets(length)`. int64 [query, key]."""
     position = torch.arange(length, device=device)
     return position[:, None] - position[None, :] + (length - 1)  # [query, key]
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Which rows of a position table a forward pass reads; the others need not be projected.
+
+    Attributes:
+        used: the rows that are read, int64 [rows].
+        of_offset: for each offset -(length - 1) .. length - 1, where its row stands in `used`, int64 [2 * length - 1].
+    """
+
+    used: Tensor
+    of_offset: Tensor
+
+
+def reachable_rows(of_offset: Tensor, table_size: int) -> TableRows:
+    """Keep the rows that these offsets reach; all of them while a graph is captured, where no shape may vary."""
+    if not can_read(of_offset):
+        return TableRows(torch.arange(table_size, device=of_offset.device), of_offset)
+    used, inverse = torch.unique(of_offset, return_inverse=True)
+    return TableRows(used, inverse)
 
 
 @dataclass(frozen=True)
@@ -41,7 +64,8 @@ class TwoSidedLogBuckets:
     """HELM-BERT's buckets: one half of the numbers for each side, each half first exact, then logarithmic.
 
     As in T5 (Raffel et al. 2020, section 2.1): distances below `buckets // 4` have a bucket each, farther ones share
-    the rest of their half in logarithmic steps that end at `max_position`; all beyond share the last. The query itself
+    the rest of their half in logarithmic steps that end at `max_position` (exactly so if `buckets` is a multiple of 4);
+    all beyond share the last. The query itself
     and keys to its right use 0 .. buckets // 2 - 1; keys to its left use the numbers from buckets // 2 on.
 
     Attributes:
@@ -66,8 +90,8 @@ class TwoSidedLogBuckets:
 class SymmetricLogBuckets:
     """Buckets of LTG-BERT and NorBERT3 (Samuel et al. 2023, section 3.1; from He et al. 2023, DeBERTaV3).
 
-    Offsets up to `bucket_size // 2` keep their value; farther ones lie on a logarithmic scale that reaches
-    `bucket_size - 1` at `max_position - 1` and stays there. The sign is kept: the function is odd.
+    Offsets up to `bucket_size // 2` keep their value; farther ones lie on a logarithmic scale that reaches its end,
+    `bucket_size - 1` for even sizes, at `max_position - 1` and stays there. The sign is kept: the function is odd.
 
     Attributes:
         bucket_size: one more than the largest bucket, at least 2.

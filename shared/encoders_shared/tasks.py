@@ -33,10 +33,10 @@ class TaskModel(EncoderPreTrainedModel):
     head_parts: ClassVar[tuple[str, ...]]
     encode_defaults: ClassVar[dict[str, Any]] = {}
 
-    def encode_for_task(self, options: dict[str, Any], *inputs: Any) -> EncoderOutput:
+    def encode_for_task(self, options: dict[str, Any], *inputs: Any, packing: bool | None = None) -> EncoderOutput:
         """Run the bare encoder; `inputs` are those of `Trunk.encode`, in its order."""
         self.check_options(options)
-        return self.trunk.encode(*inputs, **{**self.encode_defaults, **options})
+        return self.trunk.encode(*inputs, packing=packing, **{**self.encode_defaults, **options})
 
     def apply_head(self, states: Tensor | None) -> Tensor:
         """Run states through the parts of the head. [..., hidden] -> [..., outputs]."""
@@ -180,7 +180,11 @@ class TokenClassification(TaskModel):
 
 
 class QuestionAnswering(TaskModel):
-    """Predict where in the sequence an answer begins and ends. The head has two outputs."""
+    """Predict where in the sequence an answer begins and ends. The head has two outputs.
+
+    The published losses normalise over all positions, padding included, so states at padding count in training: a batch
+    with positions is not packed.
+    """
 
     def forward(
         self,
@@ -207,6 +211,7 @@ class QuestionAnswering(TaskModel):
             inputs_embeds,
             output_attentions,
             output_hidden_states,
+            packing=None if start_positions is None else False,
         )
         start_logits, end_logits = self.apply_head(encoded.last_hidden_state).unbind(dim=-1)  # [batch, length]
         loss = None

@@ -69,7 +69,7 @@ def test_hidden_states_and_attentions(name, task):
         assert output.hidden_states[-1] is output.last_hidden_state
     if bare is not None:
         flat = {key: value.flatten(0, -2) for key, value in inputs_of(batch).items()}
-        assert torch.allclose(output.hidden_states[-1], bare(**flat).last_hidden_state, atol=1e-5)
+        assert torch.allclose(output.hidden_states[-1][mask], bare(**flat).last_hidden_state[mask], atol=1e-5)
 
 
 @every_encoder
@@ -94,8 +94,13 @@ def test_tuples(name, task):
         output = model(**batch, output_hidden_states=True)
         as_tuple = model(**batch, output_hidden_states=True, return_dict=False)
     assert isinstance(as_tuple, tuple)
-    assert len(as_tuple) == len(output.to_tuple())
-    assert torch.equal(as_tuple[0], output[0])
+    names = list(output)
+    assert names[-1] == "hidden_states"
+    first = {None: ["last_hidden_state", "pooler_output"], "question-answering": ["loss", "start_logits", "end_logits"]}
+    assert names[:-1] == first.get(task, ["loss", "logits"])
+    for value, name in zip(as_tuple[:-1], names, strict=False):
+        assert torch.equal(value, output[name])
+    assert len(as_tuple[-1]) == 4
 
 
 @every_encoder

@@ -89,6 +89,7 @@ def test_bare_into_head_and_back(name, task, tmp_path):
         assert torch.equal(back(**inputs).last_hidden_state, expected)
 
 
+@pytest.mark.filterwarnings("ignore:.*freshly initialised")
 @every_encoder
 @every_model
 def test_loading_on_the_meta_device_first(name, task, tmp_path):

@@ -1,0 +1,124 @@
+"""Ragged batches without work on padding: the same numbers, zero at padding, only where it is possible."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from encoders_shared.masks import read_attention_mask
+from encoders_shared.packing import plan_packing, spread_out
+from tests.support import (
+    ALL_TASKS,
+    BACKENDS,
+    NANO,
+    assert_close,
+    inputs_of,
+    make_batch,
+    make_model,
+    predictions,
+)
+from tests.support import real as at_real_tokens
+
+every_encoder = pytest.mark.parametrize("name", NANO)
+every_model = pytest.mark.parametrize("task", ALL_TASKS)
+LENGTHS = (12, 5, 9, 1)
+
+
+def plan(rows, wanted=True):
+    mask = torch.tensor(rows)
+    return plan_packing(read_attention_mask(mask, *mask.shape[:1], mask.shape[-1], mask.device), wanted)
+
+
+@every_encoder
+@every_model
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_values_and_gradients(name, task, backend):
+    batch = make_batch(task, LENGTHS)
+    if task == "question-answering":  # with answers it is not packed
+        batch = inputs_of(batch)
+    mask = batch["attention_mask"]
+    results = []
+    for packing in (False, True):
+        model = make_model(name, task, backend)
+        model.trunk.packing = packing
+        output = model(**batch, output_hidden_states=True)
+        loss = output.loss if "labels" in batch else at_real_tokens(predictions(output), mask).square().mean()
+        loss.backward()
+        gradients = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
+        results.append((output, gradients))
+    (plain, expected), (packed, actual) = results
+    assert_close(at_real_tokens(predictions(packed), mask), at_real_tokens(predictions(plain), mask), 1e-5)
+    flat = mask.flatten(0, -2).bool()
+    for ours, theirs in zip(packed.hidden_states, plain.hidden_states, strict=True):
+        assert_close(ours[flat], theirs[flat], 1e-5)
+        assert not ours[~flat].any()
+    assert actual.keys() == expected.keys()
+    largest = max(gradient.abs().max() for gradient in expected.values())
+    for parameter, gradient in expected.items():
+        assert (actual[parameter] - gradient).abs().max() <= 1e-4 * gradient.abs().max() + 1e-6 * largest, parameter
+
+
+@every_encoder
+def test_work_is_saved(name):
+    """The layers see real tokens alone."""
+    seen = []
+    model = make_model(name, None)
+    layers = next(module for module in model.modules() if isinstance(module, torch.nn.ModuleList))
+    layers[-1].register_forward_pre_hook(lambda module, arguments: seen.append(tuple(arguments[0].shape[:2])))
+    for packing in (True, False, None):
+        model.packing = packing
+        model(**inputs_of(make_batch(None, LENGTHS)))
+    assert seen == [(1, 27), (4, 12), (1, 27)]
+
+
+@every_encoder
+def test_attention_weights_need_the_padded_form(name):
+    model = make_model(name, None)
+    model.packing = True
+    weights = model(**inputs_of(make_batch(None, LENGTHS)), output_attentions=True).attentions
+    assert weights[0].shape == (4, 4, 12, 12)
+
+
+@pytest.mark.parametrize(
+    ("rows", "lengths"),
+    [
+        ([[1, 1, 1, 0], [1, 0, 0, 0]], [3, 1]),
+        ([[0, 1, 1, 1], [0, 0, 1, 1]], [3, 2]),
+        ([[0, 1, 1, 0], [0, 0, 0, 0]], [2]),
+        ([[1, 1, 1, 1], [0, 0, 0, 1]], [4, 1]),
+    ],
+)
+def test_what_is_packed(rows, lengths):
+    packing = plan(rows)
+    assert packing is not None
+    assert packing.lengths == lengths
+    values = torch.arange(1.0, 1 + 2 * len(rows) * 4).reshape(len(rows), 4, 2)
+    restored = packing.unpack(packing.pack(values))
+    assert torch.equal(restored, values * torch.tensor(rows)[:, :, None])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[1, 1, 1, 1], [1, 1, 1, 1]],  # nothing is masked
+        [[1, 0, 1, 0], [1, 1, 0, 0]],  # a gap
+        [[0, 0, 0, 0], [0, 0, 0, 0]],  # nothing is left
+        [[[1, 1], [0, 1]], [[1, 0], [1, 1]]],  # differs by query
+    ],
+)
+def test_what_is_not_packed(rows):
+    assert plan(rows) is None
+
+
+def test_the_choice():
+    sparse, dense = [[1] * 10, [1] * 4 + [0] * 6], [[1] * 10, [1] * 9 + [0]]
+    assert plan(sparse, wanted=None) is not None
+    assert plan(dense, wanted=None) is None
+    assert plan(dense, wanted=True) is not None
+    assert plan(sparse, wanted=False) is None
+
+
+def test_spreading_out():
+    spread, place = spread_out(torch.arange(1.0, 7).reshape(1, 6, 1), [3, 1, 2], gap=2)
+    assert spread.flatten().tolist() == [1, 2, 3, 0, 0, 4, 0, 0, 5, 6]
+    assert place.tolist() == [0, 1, 2, 5, 8, 9]
