@@ -143,7 +143,10 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList([TransformerBlock(config) for _ in range(config.num_hidden_layers)])
 
     def forward(self, embedded: Tensor, inputs: EncoderInputs, absolute: Tensor | None = None) -> EncoderOutput:
-        """Encode, and decode for prediction if `absolute` positions [1 or batch, length, hidden] are given."""
+        """Encode; or, if `absolute` positions [1 or batch, length, hidden] are given, decode for prediction.
+
+        Then the last layer's ordinary states serve nothing and are left out, unless the caller wants to see all states.
+        """
         offsets = relative_offsets(inputs.length, inputs.device)
         rows = reachable_rows(table_rows(self.buckets, self.span, offsets), 2 * self.span)
         trace = inputs.trace()
@@ -153,6 +156,8 @@ class Encoder(nn.Module):
         for index, layer in enumerate(self.layers):
             if index == last and absolute is not None and index > 0:
                 prediction_state = self.decode(states, states + absolute, rows, inputs)
+                if not (inputs.keep_states or inputs.keep_attentions):
+                    return EncoderOutput(prediction_state=prediction_state)
             states, weights = layer(states, states, rows, inputs.attention(index))
             if index == 0:
                 states = self.ngie_layer(embedded, states, inputs)

@@ -182,10 +182,10 @@ class Trunk(EncoderPreTrainedModel):
         output = self.encode_batch(inputs if plan is None else inputs.packed(plan))
         if plan is not None:
             output = output.map_states(plan.unpack)
-        assert output.last_hidden_state is not None
+        last = output.last_hidden_state
         return EncoderOutput(  # in the order of its fields, which is that of the tuple
-            last_hidden_state=output.last_hidden_state,
-            pooler_output=POOLINGS[config.pooling](output.last_hidden_state, mask.tokens),
+            last_hidden_state=last,
+            pooler_output=None if last is None else POOLINGS[config.pooling](last, mask.tokens),
             hidden_states=output.hidden_states,
             attentions=output.attentions,
             prediction_state=output.prediction_state,

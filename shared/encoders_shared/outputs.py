@@ -14,7 +14,8 @@ class EncoderOutput(ModelOutput):
     """States of a sequence.
 
     Attributes:
-        last_hidden_state: [batch, length, hidden].
+        last_hidden_state: [batch, length, hidden]; None where a family's own decoder made the states of the last layer
+            needless.
         pooler_output: one vector for each sequence, by the `pooling` of the configuration [batch, hidden].
         hidden_states: the embedded input and the states after each layer, `num_hidden_layers + 1` tensors, the last of
             them `last_hidden_state`; None unless asked for.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 import encoders
 from encoders.helmbert.encoder import table_rows
+from encoders_shared.masks import AttentionMask
 from encoders_shared.relative_position import ClampedOffsets, TwoSidedLogBuckets
 from tests.support import assert_close, inputs_of, make_batch, make_model, predictions
 
@@ -85,15 +88,17 @@ def test_table_rows_by_hand():
 
 
 def test_n_grams_reach_one_token_to_each_side():
-    """Without positions and attention weights of note, only neighbours feel a changed token through the convolution."""
+    """Only neighbours feel a changed token through the convolution; in a packed row, only those of its own sequence."""
     layer = make_model("helmbert-nano", None).encoder.ngie_layer
-    tokens = torch.ones(1, 9, dtype=torch.bool)
+    mask = AttentionMask(tokens=torch.ones(1, 9, dtype=torch.bool), allowed=None)
     embedded, states = torch.randn(1, 9, 128), torch.randn(1, 9, 128)
     changed = embedded.clone()
     changed[0, 4] += 1
-    with torch.no_grad():
-        difference = (layer(changed, states, tokens) - layer(embedded, states, tokens)).abs().amax(-1)[0]
-    assert difference.gt(1e-4).nonzero().flatten().tolist() == [3, 4, 5]
+    for lengths, feel_it in ((None, [3, 4, 5]), ([5, 4], [3, 4]), ([4, 1, 4], [4]), ([3, 6], [3, 4, 5])):
+        inputs = SimpleNamespace(mask=mask, lengths=lengths)
+        with torch.no_grad():
+            difference = (layer(changed, states, inputs) - layer(embedded, states, inputs)).abs().amax(-1)[0]
+        assert difference.gt(1e-4).nonzero().flatten().tolist() == feel_it
 
 
 @pytest.mark.parametrize(
