@@ -1,7 +1,6 @@
 """Configuration of NorBERT3 and its siblings."""
 
 from encoders_shared.config import EncoderConfig, require_at_least, require_choice, require_probability, typed_fields
-from encoders_shared.errors import ConfigurationError
 
 POSITION_PROJECTIONS = ("interleaved", "contiguous")
 
@@ -68,8 +67,3 @@ class NorbertConfig(EncoderConfig):
         require_at_least("num_reserved_ids", self.num_reserved_ids, 0)
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
             require_probability(name, getattr(self, name))
-        if self.num_reserved_ids >= self.vocab_size:
-            raise ConfigurationError(
-                f"num_reserved_ids {self.num_reserved_ids} leaves nothing to predict of a vocabulary of "
-                f"{self.vocab_size}; set num_reserved_ids to the number of special tokens, or to 0."
-            )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from encoders.norbert.config import NorbertConfig
 from encoders.norbert.encoder import NorbertTrunk
+from encoders_shared.errors import ConfigurationError
 from encoders_shared.heads import LTGHead, ReservedIds
 from encoders_shared.tasks import (
     MaskedLM,
@@ -37,6 +38,11 @@ class NorbertForMaskedLM(MaskedLM, NorbertTrunk):
 
     def __init__(self, config: NorbertConfig):
         super().__init__(config)
+        if config.num_reserved_ids >= config.vocab_size:
+            raise ConfigurationError(
+                f"num_reserved_ids {config.num_reserved_ids} leaves nothing to predict of a vocabulary of "
+                f"{config.vocab_size}; set num_reserved_ids to the number of special tokens, or to 0."
+            )
         self.classifier = head(config, config.vocab_size, config.hidden_dropout_prob)
         self.num_reserved_ids = config.num_reserved_ids
         self.reserved_ids = ReservedIds(config.num_reserved_ids)
