@@ -3,10 +3,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types bench docs clean
+.PHONY: help demo test test-transformers lint types bench docs clean
 
 help:  ## what each command does
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +19,9 @@ demo: $(READY)  ## compare the three encoders on a built-in data set, no downloa
 
 test: $(READY)  ## run the test suite
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+test-transformers: $(READY)  ## run transformers' own test suite on our models
+	$(BIN)/python -m tests.transformers_suite.run -q -n 2
 
 lint: $(READY)  ## style: ruff check and ruff format
 	$(BIN)/ruff check .

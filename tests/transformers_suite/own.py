@@ -1,0 +1,57 @@
+"""Beside transformers' suite: what it has to leave out for us, in our own words. Started by `run.py`."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from encoders.family import TASKS
+from encoders.norbert import NorbertForSequenceClassification
+from tests.support import ALL_TASKS, loss_of, make_batch, make_model
+
+
+@pytest.mark.parametrize("task", ALL_TASKS)
+def test_helmbert_parameters_without_gradient(task):
+    """One table each, as published: the mask decoder reads the first layer's offsets, the other tasks no positions."""
+    model = make_model("helmbert-nano", task)
+    batch = make_batch(task)
+    loss_of(model(**batch), batch["attention_mask"]).backward()
+    last = model.config.num_hidden_layers - 1
+    unused = f"layers.{last}.self_attn.rel_embeddings" if task == "masked-lm" else "embeddings.position_embeddings"
+    without = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert without == [next(name for name in model.state_dict() if name.endswith(f"{unused}.weight"))]
+
+
+def test_norbert_head_of_another_size(tmp_path):
+    """Refused, or, if asked for, only the last linear of the head is made anew."""
+    model = make_model("norbert3-nano", "sequence-classification")
+    model.save_pretrained(tmp_path)
+    load = NorbertForSequenceClassification.from_pretrained
+    with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):
+        load(tmp_path, num_labels=42)
+    other, info = load(tmp_path, num_labels=42, ignore_mismatched_sizes=True, output_loading_info=True)
+    anew = {"head.nonlinearity.5.weight", "head.nonlinearity.5.bias"}
+    assert {key for key, *_ in info["mismatched_keys"]} == anew
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    for name, value in other.state_dict().items():
+        assert torch.equal(value, model.state_dict()[name]) if name not in anew else value.shape[0] == 42, name
+    assert other(**make_batch("sequence-classification")).logits.shape == (3, 42)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_norbert_between_bare_and_head(task, tmp_path):
+    """Without a prefix in the names: missing are exactly the head's weights, and superfluous on the way back."""
+    bare, headed = make_model("norbert3-nano", None), make_model("norbert3-nano", task)
+    bare.save_pretrained(tmp_path / "bare")
+    headed.save_pretrained(tmp_path / "headed")
+    head = {key for key in headed.state_dict() if key.startswith(headed.head_parts)} - set(headed.all_tied_weights_keys)
+    assert head
+    assert head.isdisjoint(bare.state_dict())
+    into, info = type(headed).from_pretrained(tmp_path / "bare", output_loading_info=True)
+    assert (set(info["missing_keys"]), set(info["unexpected_keys"])) == (head, set())
+    back, info = type(bare).from_pretrained(tmp_path / "headed", output_loading_info=True)
+    assert (set(info["missing_keys"]), set(info["unexpected_keys"])) == (set(), head)
+    for name, value in bare.state_dict().items():
+        assert torch.equal(into.state_dict()[name], value), name
+        assert torch.equal(back.state_dict()[name], headed.state_dict()[name]), name
