@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from encoders.agreement import ParityReport, parity
     from encoders.cards import EncoderCard
+    from encoders.checkpoints.report import LoadReport
     from encoders.family import TASKS
     from encoders.loading import load, load_tokenizer
     from encoders.registry import card, create, list_encoders, register_family
+    from encoders_shared.checkpoints import CheckpointError
     from encoders_shared.errors import ConfigurationError
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "TASKS",
+    "CheckpointError",
     "ConfigurationError",
     "EncoderCard",
+    "LoadReport",
     "ParityReport",
     "card",
     "create",
@@ -31,8 +35,10 @@ __all__ = [
 
 _HOMES = {
     "TASKS": "encoders.family",
+    "CheckpointError": "encoders_shared.checkpoints",
     "ConfigurationError": "encoders_shared.errors",
     "EncoderCard": "encoders.cards",
+    "LoadReport": "encoders.checkpoints.report",
     "ParityReport": "encoders.agreement",
     "card": "encoders.registry",
     "create": "encoders.registry",

@@ -20,6 +20,7 @@ from transformers import (
 )
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from encoders.checkpoints.layout import Layout, Published, Stranger
 from encoders_shared.config import EncoderConfig
 from encoders_shared.model import EncoderPreTrainedModel
 
@@ -71,6 +72,9 @@ class Family:
         beyond_maximum: what happens to, or can be done about, longer sequences.
         notes: what else a person should know before using it.
         tokenizer_class: what AutoTokenizer should load for it.
+        layouts: the forms in which its weights were published; by default the one that its models save.
+        strangers: architectures that could be mistaken for it and are refused.
+        publish: writes a model in the form that the family's own published code reads, or None if there is none.
     """
 
     name: str
@@ -84,6 +88,9 @@ class Family:
     beyond_maximum: str
     notes: tuple[str, ...] = ()
     tokenizer_class: type[PreTrainedTokenizerBase] | None = field(default=None)
+    layouts: tuple[Layout, ...] = ()
+    strangers: tuple[Stranger, ...] = ()
+    publish: Callable[[EncoderPreTrainedModel], Published] | None = None
 
     @property
     def config_class(self) -> type[EncoderConfig]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -103,27 +104,38 @@ def check_task(task: str | None) -> None:
         )
 
 
-def override(config: EncoderConfig, overrides: dict[str, Any]) -> EncoderConfig:
+def override(config: EncoderConfig, overrides: Mapping[str, Any]) -> EncoderConfig:
     """Return a copy of a configuration with other values in some fields.
 
     Raises:
         ConfigurationError: a field does not exist, or a value is not allowed.
     """
-    own = [name for name in type(config).__annotations__ if name not in ("model_type", "attribute_map")]
-    allowed = sorted({*own, *config.attribute_map, *_COMMON_FIELDS})
-    for field in overrides:
-        if field not in allowed:
+    fields = {name: getattr(config, name) for name in _own_fields(type(config))}
+    return type(config)(**{**fields, **checked_fields(type(config), overrides)})
+
+
+def checked_fields(config_class: type[EncoderConfig], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields for a configuration under its own names for them.
+
+    Raises:
+        ConfigurationError: a field does not exist, or is given under two names.
+    """
+    allowed = sorted({*_own_fields(config_class), *config_class.attribute_map, *_COMMON_FIELDS})
+    fields, names = {}, {}
+    for name, value in given.items():
+        if name not in allowed:
             raise ConfigurationError(
-                f"{type(config).__name__} has no field {field!r}.{suggestion(field, allowed)} "
-                f"Fields: {listed(allowed)}."
+                f"{config_class.__name__} has no field {name!r}.{suggestion(name, allowed)} Fields: {listed(allowed)}."
             )
-    fields, given = {name: getattr(config, name) for name in own}, {}
-    for name, value in overrides.items():
-        field = config.attribute_map.get(name, name)
-        if field in given:
-            raise ConfigurationError(f"{name!r} and {given[field]!r} are the same field; pass one of them.")
-        given[field], fields[field] = name, value
-    return type(config)(**fields)
+        field = config_class.attribute_map.get(name, name)
+        if field in fields:
+            raise ConfigurationError(f"{name!r} and {names[field]!r} are the same field; pass one of them.")
+        names[field], fields[field] = name, value
+    return fields
+
+
+def _own_fields(config_class: type[EncoderConfig]) -> list[str]:
+    return [name for name in config_class.__annotations__ if name not in ("model_type", "attribute_map")]
 
 
 _COMMON_FIELDS = (

@@ -1,5 +1,6 @@
 """DistilBERT (Sanh et al. 2019)."""
 
+from encoders.distilbert.checkpoints import LAYOUTS, publish
 from encoders.distilbert.config import DistilBertConfig
 from encoders.distilbert.encoder import DistilBertModel, DistilBertPreTrainedModel
 from encoders.distilbert.presets import PRESETS
@@ -30,6 +31,8 @@ FAMILY = Family(
     maximum_length=lambda config: config.max_position_embeddings,
     beyond_maximum="an error; resize_position_embeddings adds positions",
     notes=("attention heads can be cut out with prune_heads({layer: [heads]})",),
+    layouts=LAYOUTS,
+    publish=publish,
 )
 FAMILY.register_with_transformers()
 

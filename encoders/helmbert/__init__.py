@@ -1,6 +1,7 @@
 """HELM-BERT: an encoder for peptides in HELM notation (Lee et al. 2026)."""
 
 from encoders.family import Family
+from encoders.helmbert.checkpoints import LAYOUTS, STRANGERS, publish
 from encoders.helmbert.config import HELMBertConfig
 from encoders.helmbert.encoder import HELMBertModel, HELMBertPreTrainedModel
 from encoders.helmbert.presets import PRESETS
@@ -38,6 +39,9 @@ FAMILY = Family(
         "half of each relative-position table is never read, as published",
     ),
     tokenizer_class=HELMBertTokenizer,
+    layouts=LAYOUTS,
+    strangers=STRANGERS,
+    publish=publish,
 )
 FAMILY.register_with_transformers()
 

@@ -3,7 +3,9 @@
 from transformers import PreTrainedTokenizerFast
 
 from encoders.family import Family
+from encoders.norbert.checkpoints import LAYOUTS, STRANGERS, publish
 from encoders.norbert.config import NorbertConfig
+from encoders.norbert.diagnosis import ProjectionDiagnosis, diagnose_projection
 from encoders.norbert.encoder import NorbertModel, NorbertPreTrainedModel, layer_differences
 from encoders.norbert.presets import PRESETS
 from encoders.norbert.tasks import (
@@ -38,6 +40,9 @@ FAMILY = Family(
         "multiple choice scores the first token of each choice with one output; upstream's code for it can't train",
     ),
     tokenizer_class=PreTrainedTokenizerFast,
+    layouts=LAYOUTS,
+    strangers=STRANGERS,
+    publish=publish,
 )
 FAMILY.register_with_transformers()
 
@@ -51,5 +56,7 @@ __all__ = [
     "NorbertForTokenClassification",
     "NorbertModel",
     "NorbertPreTrainedModel",
+    "ProjectionDiagnosis",
+    "diagnose_projection",
     "layer_differences",
 ]

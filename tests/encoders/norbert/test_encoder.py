@@ -68,7 +68,7 @@ def test_siblings_reserve_other_ids(reserved):
 def test_a_vocabulary_of_reserved_ids_alone():
     """It is no obstacle to tasks that predict no words, so that any tokenizer can be tried."""
     assert encoders.create("norbert3-nano", task="sequence-classification", vocab_size=78).config.vocab_size == 78
-    with pytest.raises(encoders.ConfigurationError, match="num_reserved_ids 107 leaves nothing to predict of .* 78"):
+    with pytest.raises(encoders.ConfigurationError, match=r"num_reserved_ids 107 leaves nothing to predict of .* 78"):
         encoders.create("norbert3-nano", task="masked-lm", vocab_size=78)
 
 
