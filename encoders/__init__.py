@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from encoders.family import TASKS
     from encoders.loading import load, load_tokenizer
     from encoders.registry import card, create, list_encoders, register_family
+    from encoders.tokenization import train_tokenizer
     from encoders_shared.checkpoints import CheckpointError
     from encoders_shared.errors import ConfigurationError
 
@@ -31,6 +32,7 @@ __all__ = [
     "load_tokenizer",
     "parity",
     "register_family",
+    "train_tokenizer",
 ]
 
 _HOMES = {
@@ -47,6 +49,7 @@ _HOMES = {
     "load_tokenizer": "encoders.loading",
     "parity": "encoders.agreement",
     "register_family": "encoders.registry",
+    "train_tokenizer": "encoders.tokenization",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import cast
@@ -17,6 +17,7 @@ from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
     PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
 )
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -72,6 +73,7 @@ class Family:
         beyond_maximum: what happens to, or can be done about, longer sequences.
         notes: what else a person should know before using it.
         tokenizer_class: what AutoTokenizer should load for it.
+        train_tokenizer: from texts, a vocabulary size and a least frequency; None if the vocabulary is fixed.
         layouts: the forms in which its weights were published; by default the one that its models save.
         strangers: architectures that could be mistaken for it and are refused.
         publish: writes a model in the form that the family's own published code reads, or None if there is none.
@@ -88,6 +90,7 @@ class Family:
     beyond_maximum: str
     notes: tuple[str, ...] = ()
     tokenizer_class: type[PreTrainedTokenizerBase] | None = field(default=None)
+    train_tokenizer: Callable[[Iterable[str], int, int], PreTrainedTokenizerFast] | None = None
     layouts: tuple[Layout, ...] = ()
     strangers: tuple[Stranger, ...] = ()
     publish: Callable[[EncoderPreTrainedModel], Published] | None = None

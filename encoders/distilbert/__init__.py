@@ -11,6 +11,7 @@ from encoders.distilbert.tasks import (
     DistilBertForSequenceClassification,
     DistilBertForTokenClassification,
 )
+from encoders.distilbert.tokenizer import train_tokenizer
 from encoders.family import Family
 
 FAMILY = Family(
@@ -31,6 +32,7 @@ FAMILY = Family(
     maximum_length=lambda config: config.max_position_embeddings,
     beyond_maximum="an error; resize_position_embeddings adds positions",
     notes=("attention heads can be cut out with prune_heads({layer: [heads]})",),
+    train_tokenizer=train_tokenizer,
     layouts=LAYOUTS,
     publish=publish,
 )

@@ -15,6 +15,7 @@ from encoders.norbert.tasks import (
     NorbertForSequenceClassification,
     NorbertForTokenClassification,
 )
+from encoders.norbert.tokenizer import train_tokenizer
 
 FAMILY = Family(
     name="norbert",
@@ -40,6 +41,7 @@ FAMILY = Family(
         "multiple choice scores the first token of each choice with one output; upstream's code for it can't train",
     ),
     tokenizer_class=PreTrainedTokenizerFast,
+    train_tokenizer=train_tokenizer,
     layouts=LAYOUTS,
     strangers=STRANGERS,
     publish=publish,
