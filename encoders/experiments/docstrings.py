@@ -29,9 +29,9 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 """The packages, as imported ("python" is the standard library), each with the names that are masked in its texts."""
 
 MASK = "PACKAGE"
-ROWS_PER_PACKAGE = {"test": 40, "dev": 20, "train": 100}
+ROWS_PER_PACKAGE = {"test": 40, "dev": 20, "train": 120}
 ROWS_PER_MODULE = 3
-CHARACTERS = 120
+CHARACTERS = 150
 MINIMUM_WORDS = 10
 
 _SKIPPED_FOLDERS = {"__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3"}
