@@ -30,7 +30,7 @@ def documents_with(*languages: str):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's ONNX exporter
-@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore:# The axis name")
 @documents_with("python")
 def test_python_blocks_run(document, tmp_path, monkeypatch):
     """In one namespace, from top to bottom, as a reader would."""
