@@ -28,7 +28,13 @@ from tqdm import tqdm
 import encoders
 
 PRESETS = {"helmbert": "helmbert-base", "norbert": "norbert3-base", "distilbert": "distilbert-base-uncased"}
-SHAPES = {"1 x 32": (1, 32), "8 x 128": (8, 128), "8 x 128 ragged": (8, 128), "32 x 128 ragged": (32, 128), "4 x 512": (4, 512)}
+SHAPES = {
+    "1 x 32": (1, 32),
+    "8 x 128": (8, 128),
+    "8 x 128 ragged": (8, 128),
+    "32 x 128 ragged": (32, 128),
+    "4 x 512": (4, 512),
+}
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ def train_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """Train a tokenizer as a family's own are.
 
-    "norbert": WordPiece over bytes, digits one by one, the reserved ids of NorBERT3 first; decoding gives any text back.
+    "norbert": WordPiece over bytes, digits one by one, NorBERT3's reserved ids first; decoding gives any text back.
     "distilbert": WordPiece over lower-cased words, accents kept. The same texts give the same vocabulary.
 
     Args:
