@@ -19,10 +19,10 @@ demo: $(READY)  ## compare the three encoders on a built-in data set, no downloa
 	$(BIN)/encoders compare --output runs/demo
 
 test: $(READY)  ## run the test suite
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 test-transformers: $(READY)  ## run transformers' own test suite on our models
-	$(BIN)/python -m tests.transformers_suite.run -q -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.transformers_suite.run -q -n 2
 
 lint: $(READY)  ## style: ruff check and ruff format
 	$(BIN)/ruff check .

@@ -29,7 +29,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 """The packages, as imported ("python" is the standard library), each with the names that are masked in its texts."""
 
 MASK = "PACKAGE"
-ROWS_PER_PACKAGE = {"test": 40, "dev": 20, "train": 120}
+ROWS_PER_PACKAGE = {"test": 40, "dev": 20, "train": 150}
 ROWS_PER_MODULE = 3
 CHARACTERS = 150
 MINIMUM_WORDS = 10

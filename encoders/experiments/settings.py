@@ -28,7 +28,7 @@ class Settings:
     """
 
     seeds: int = 3
-    epochs: int = 6
+    epochs: int = 5
     batch_size: int = 32
     learning_rate: float | None = None
     max_length: int | None = None
