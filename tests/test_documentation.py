@@ -29,8 +29,7 @@ def documents_with(*languages: str):
     return pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d, *languages)], ids=lambda d: d.name)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's ONNX exporter
-@pytest.mark.filterwarnings("ignore:# The axis name")
+@pytest.mark.filterwarnings("ignore")  # torch's ONNX exporter gives many
 @documents_with("python")
 def test_python_blocks_run(document, tmp_path, monkeypatch):
     """In one namespace, from top to bottom, as a reader would."""
