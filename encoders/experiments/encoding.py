@@ -1,5 +1,6 @@
 """Turning the texts of a data set into token ids, with every truncation asked for and counted."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,28 +12,42 @@ from encoders.experiments.errors import ExperimentError
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """The examples of each split, as a model takes them, and how many of them were cut short."""
+    """A data set in token ids.
+
+    Attributes:
+        examples: what a model takes, for each row of each split.
+        truncated: how many rows of each split were cut short.
+        unknown: how many rows of each split hold something that the vocabulary lacks.
+    """
 
     examples: dict[str, list[dict[str, Any]]]
     truncated: dict[str, int]
+    unknown: dict[str, int]
 
 
 def encode(data: LabelledTexts, tokenizer: PreTrainedTokenizerBase, max_length: int | None) -> EncodedTexts:
     """Encode every split, truncated to `max_length` tokens, or whole if that is None."""
-    examples: dict[str, list[dict[str, Any]]] = {}
-    truncated: dict[str, int] = {}
+    encoded = EncodedTexts({}, {}, {})
     for name, split in data.splits.items():
-        whole = tokenizer(list(split.texts), return_token_type_ids=False, verbose=False)["input_ids"]
-        encoded = tokenizer(
-            list(split.texts), return_token_type_ids=False, truncation=max_length is not None, max_length=max_length
-        )
-        labels = data.labels(name)
-        examples[name] = [
-            {"input_ids": ids, "attention_mask": mask, "labels": label}
-            for ids, mask, label in zip(encoded["input_ids"], encoded["attention_mask"], labels, strict=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # unknown characters are counted instead
+            whole, kept = (
+                tokenizer(
+                    list(split.texts),
+                    return_token_type_ids=False,
+                    truncation=limit is not None,
+                    max_length=limit,
+                    verbose=False,
+                )["input_ids"]
+                for limit in (None, max_length)
+            )
+        encoded.examples[name] = [
+            {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": label}
+            for ids, label in zip(kept, data.labels(name), strict=True)
         ]
-        truncated[name] = sum(len(ids) < len(all_ids) for ids, all_ids in zip(encoded["input_ids"], whole, strict=True))
-    return EncodedTexts(examples, truncated)
+        encoded.truncated[name] = sum(len(ids) < len(all_ids) for ids, all_ids in zip(kept, whole, strict=True))
+        encoded.unknown[name] = sum(tokenizer.unk_token_id in ids for ids in whole)
+    return encoded
 
 
 def refuse_longer_texts(data: LabelledTexts, encoded: EncodedTexts, limit: int, backbone: str) -> None:

@@ -52,6 +52,7 @@ def facts(data: LabelledTexts, settings: Settings, backbones: Sequence[Backbone]
                 "tokenizer": kind_of(backbone.tokenizer),
                 "vocabulary": len(backbone.tokenizer),
                 "truncated": backbone.texts.truncated,
+                "unknown": backbone.texts.unknown,
                 "sha256": backbone.sha256,
                 "config": backbone.config,
             }
@@ -72,12 +73,16 @@ def notes(data: LabelledTexts, settings: Settings, backbones: Sequence[Backbone]
     for backbone in backbones:
         tokenizers.setdefault(id(backbone.tokenizer), []).append(backbone)
     for sharing in tokenizers.values():
-        tokenizer, truncated = sharing[0].tokenizer, sharing[0].texts.truncated
+        tokenizer, texts = sharing[0].tokenizer, sharing[0].texts
         names = ", ".join(backbone.name for backbone in sharing)
         lines.append(f"tokenizer: {kind_of(tokenizer)} of {len(tokenizer)} entries for {names}")
-        if sum(truncated.values()):
-            counts = ", ".join(f"{count} {split}" for split, count in truncated.items())
-            lines.append(f"truncated at {settings.max_length} tokens for {names}: {counts}")
+        for what, rows in {
+            f"truncated at {settings.max_length} tokens": texts.truncated,
+            "with something that the vocabulary lacks": texts.unknown,
+        }.items():
+            if any(rows.values()):
+                counts = ", ".join(f"{count} {split}" for split, count in rows.items())
+                lines.append(f"rows {what} for {names}: {counts}")
     lines.extend(remark for backbone in backbones for remark in backbone.remarks)
     for pretrained in sorted({backbone.pretrained for backbone in backbones}):
         rate = settings.peak_learning_rate(pretrained=pretrained)

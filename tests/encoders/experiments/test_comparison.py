@@ -185,7 +185,7 @@ def test_what_was_decided_is_printed_and_kept(tmp_path: Path, trained):
         "task: classification",
         "splits: 80 % train",
         "tokenizer: WordPiece of",
-        "truncated at 10 tokens for distilbert-nano: ",
+        "rows truncated at 10 tokens for distilbert-nano: ",
         "fresh weights: 1 epochs",
         "majority-class, seed 0: accuracy dev",
         "distilbert-nano, seed 1: accuracy dev 0.100, test 0.100",

@@ -4,7 +4,7 @@ from encoders.experiments.encoding import encode, refuse_longer_texts
 from encoders.experiments.errors import ExperimentError
 from encoders.experiments.labelling import labelled_texts
 from encoders.experiments.tokenizers import shared_tokenizer
-from tests.encoders.experiments.samples import sentence_rows
+from tests.encoders.experiments.samples import SPLITS, sentence_rows
 
 ROWS = sentence_rows()
 ROWS[20]["text"] = "house " * 30
@@ -30,6 +30,17 @@ def test_truncated_texts_are_counted_and_keep_their_end_token():
     ids = max((example["input_ids"] for example in encoded.examples[LONGEST]), key=len)
     assert len(ids) == 20
     assert ids[-1] == TOKENIZER.sep_token_id
+
+
+def test_rows_with_unknown_characters_are_counted_without_a_warning():
+    rows = [{"text": f"PEPTIDE1{{A.{'Z' * (index % 10 == 0)}C}}$$$$", "label": "ab"[index % 2]} for index in range(40)]
+    rows = [{**row, "split": SPLITS[index // 2 % 8]} for index, row in enumerate(rows)]
+    data = labelled_texts(rows, name="data.csv")
+    unknown = encode(data, shared_tokenizer(data.train.texts), max_length=None).unknown
+    assert unknown == {
+        split: sum("Z" in row["text"] for row in rows if row["split"] == split) for split in ("train", "dev", "test")
+    }
+    assert sum(unknown.values()) == 4
 
 
 def test_over_long_texts_are_refused_by_row_unless_truncation_was_asked_for():
