@@ -1,4 +1,4 @@
-"""Published HELM-BERT checkpoints (https://huggingface.co/Flansma/helm-bert); their tensors have our names."""
+"""Published HELM-BERT checkpoints (Flansma/helm-bert); their tensors have our names."""
 
 from __future__ import annotations
 

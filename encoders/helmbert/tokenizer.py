@@ -1,6 +1,6 @@
 """HELM-BERT's tokenizer: peptides in HELM notation, character by character, with four compressed words.
 
-The 78 ids are those of the published vocabulary (https://huggingface.co/Flansma/helm-bert). The published scheme
+The 78 ids are those of the published vocabulary (Flansma/helm-bert). The published scheme
 rewrites the string before it looks characters up: PEPTIDE, me, am and ac become the single characters `/`, `*`, TAB
 and `&`. Here the four words are vocabulary entries instead, so nothing is rewritten and offsets stay those of the text.
 """
