@@ -11,7 +11,7 @@ from encoders.experiments.errors import ExperimentError, MissingExtraError
 from encoders.experiments.settings import BACKBONES, Settings
 
 INTERRUPTED = 130
-FILE_WIDTH = 120
+FILE_WIDTH = 150
 """How wide the table may be where no terminal says so."""
 
 
