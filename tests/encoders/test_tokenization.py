@@ -51,6 +51,20 @@ def test_words_are_lower_cased_and_keep_their_accents():
     assert words.tokenize("漢") == ["[UNK]"]
 
 
+SCRIPTS = ["Ελληνικά", "русский текст", "漢字 かな", "naïve café", "e\u0301 combining", "smile 😀 smile", "ø å æ"]
+
+
+@pytest.mark.parametrize("family", TRAINABLE)
+def test_scripts_survive(family, tmp_path):
+    """Through encoding, saving and loading; words lose capitals alone, and gain spaces between ideographs."""
+    size = {"norbert": 500, "distilbert": 300}[family]
+    encoders.train_tokenizer(SCRIPTS * 4, family=family, vocab_size=size).save_pretrained(tmp_path)
+    tokenizer = encoders.load_tokenizer(tmp_path)
+    decoded = [tokenizer.decode(ids) for ids in tokenizer(SCRIPTS, add_special_tokens=False)["input_ids"]]
+    lossy = {"Ελληνικά": "ελληνικά", "漢字 かな": "漢 字 かな"} if family == "distilbert" else {}
+    assert decoded == [lossy.get(text, text) for text in SCRIPTS]
+
+
 @pytest.mark.parametrize(
     ("family", "message"),
     [
