@@ -12,7 +12,7 @@ from encoders.family import TASKS
 
 NANO = encoders.list_encoders("*-nano")
 ALL_TASKS = (None, *TASKS)
-BACKENDS = ("eager", "sdpa")
+BACKENDS = ("eager", "sdpa", "tiled")
 SMALL = {"vocab_size": 140, "num_labels": 3}
 FIRST_ID = 110  # above all reserved ids
 

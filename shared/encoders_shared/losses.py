@@ -82,10 +82,7 @@ def class_loss(logits: Tensor, labels: Tensor, first_class: int = 0) -> Tensor:
     Raises:
         ValueError: the labels have another shape, are not integers, or one lies outside first_class .. classes - 1.
     """
-    if labels.shape != logits.shape[:-1]:
-        raise ValueError(
-            f"labels have shape {list(labels.shape)}; expected {list(logits.shape[:-1])}, one for each prediction."
-        )
+    check_label_shape(labels, logits)
     _require_integers(labels)
     classes = logits.shape[-1]
     labels = labels.reshape(-1).long()
@@ -98,6 +95,18 @@ def class_loss(logits: Tensor, labels: Tensor, first_class: int = 0) -> Tensor:
         logits.reshape(-1, classes).to(_working_dtype(logits)), labels, ignore_index=IGNORED, reduction="sum"
     )
     return _mean(total, active.sum())
+
+
+def check_label_shape(labels: Tensor, predictions: Tensor) -> None:
+    """Refuse labels that are not one for each prediction: [...] for [..., outputs].
+
+    Raises:
+        ValueError: the labels have another shape.
+    """
+    if labels.shape != predictions.shape[:-1]:
+        raise ValueError(
+            f"labels have shape {list(labels.shape)}; expected {list(predictions.shape[:-1])}, one for each prediction."
+        )
 
 
 def span_loss(start_logits: Tensor, end_logits: Tensor, starts: Tensor, ends: Tensor) -> Tensor:

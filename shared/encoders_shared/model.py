@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
-from encoders_shared.attention import check_backend
+from encoders_shared.attention import read_backend
 from encoders_shared.errors import listed, suggestion
 from encoders_shared.inputs import (
     EncoderInputs,
@@ -48,6 +48,15 @@ class EncoderPreTrainedModel(PreTrainedModel):
     @classmethod
     def _can_set_attn_implementation(cls) -> bool:
         return True  # transformers guesses it from the source text of a module, and guesses wrong here
+
+    def get_correct_attn_implementation(self, requested_attention: str | None, is_init_check: bool = False) -> str:
+        """Check what transformers is asked for, and return its own name for it: its default is called "sdpa".
+
+        Raises:
+            ValueError: there is no such backend.
+        """
+        backend = read_backend(requested_attention)
+        return "sdpa" if backend == "auto" else backend
 
     @property
     def trunk(self) -> Trunk:
@@ -139,6 +148,7 @@ class Trunk(EncoderPreTrainedModel):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         packing: bool | None = None,
+        packed_output: bool = False,
         **options: Any,
     ) -> EncoderOutput:
         """Check a batch and encode it.
@@ -152,6 +162,7 @@ class Trunk(EncoderPreTrainedModel):
             output_attentions: return the attention weights; default as configured.
             output_hidden_states: return the states of all layers; default as configured.
             packing: run without work on padding: True, False, or None for this model's `packing`.
+            packed_output: return states of real tokens alone, the sequences behind one another [tokens, hidden].
             **options: the family's own keywords.
 
         Raises:
@@ -173,7 +184,7 @@ class Trunk(EncoderPreTrainedModel):
             columns=torch.arange(length, device=device)[None],
             first_columns=first_token(mask.tokens)[:, None],
             lengths=None,
-            backend=check_backend(str(config._attn_implementation)),
+            backend=read_backend(config._attn_implementation),
             keep_states=read_flag("output_hidden_states", output_hidden_states, config.output_hidden_states),
             keep_attentions=read_flag("output_attentions", output_attentions, config.output_attentions),
             options=options,
@@ -183,13 +194,14 @@ class Trunk(EncoderPreTrainedModel):
         if plan is not None:
             output = output.map_states(plan.unpack)
         last = output.last_hidden_state
-        return EncoderOutput(  # in the order of its fields, which is that of the tuple
+        output = EncoderOutput(  # in the order of its fields, which is that of the tuple
             last_hidden_state=last,
             pooler_output=None if last is None else POOLINGS[config.pooling](last, mask.tokens),
             hidden_states=output.hidden_states,
             attentions=output.attentions,
             prediction_state=output.prediction_state,
         )
+        return output.map_states(lambda states: states[mask.tokens]) if packed_output else output
 
 
 class BareModel(Trunk):
@@ -206,6 +218,7 @@ class BareModel(Trunk):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
+        packed_output: bool = False,
         **options: Any,
     ) -> EncoderOutput | tuple:
         """Encode a batch; see `encode`. `token_type_ids` are accepted and ignored: no family here has segments."""
@@ -218,6 +231,7 @@ class BareModel(Trunk):
             inputs_embeds,
             output_attentions,
             output_hidden_states,
+            packed_output=packed_output,
             **options,
         )
         return self.finish(output, return_dict)

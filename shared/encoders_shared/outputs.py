@@ -31,12 +31,14 @@ class EncoderOutput(ModelOutput):
     prediction_state: Tensor | None = None
 
     def map_states(self, change: Callable[[Tensor], Tensor]) -> EncoderOutput:
-        """Return an output with every state changed in the same way."""
+        """Return an output with every state of tokens changed in the same way."""
         states = None if self.hidden_states is None else tuple(change(state) for state in self.hidden_states)
         last, prediction = self.last_hidden_state, self.prediction_state
-        return EncoderOutput(
+        return EncoderOutput(  # in the order of its fields, which is that of the tuple
             last_hidden_state=states[-1] if states else None if last is None else change(last),
+            pooler_output=self.pooler_output,
             hidden_states=states,
+            attentions=self.attentions,
             prediction_state=None if prediction is None else change(prediction),
         )
 

@@ -22,7 +22,7 @@ from transformers.modeling_outputs import (
     TokenClassifierOutput,
 )
 
-from encoders_shared.losses import class_loss, sequence_loss, span_loss
+from encoders_shared.losses import IGNORED, check_label_shape, class_loss, sequence_loss, span_loss
 from encoders_shared.model import EncoderPreTrainedModel
 from encoders_shared.outputs import EncoderOutput
 
@@ -79,9 +79,17 @@ class MaskedLM(TaskModel):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
+        logits_for: str = "all",
         **options: Any,
     ) -> MaskedLMOutput | tuple:
-        """Score every word at every token; `labels` hold the right words [batch, length]."""
+        """Score every word at every token; `labels` hold the right words [batch, length].
+
+        With `logits_for="labelled"` only the tokens that have a label are scored, which is most of the work of this
+        head and most of its memory: the same loss, and logits [labelled tokens, vocabulary] in the order of the batch.
+
+        Raises:
+            ValueError: `logits_for` is neither "all" nor "labelled", or it is "labelled" and there are no labels.
+        """
         encoded = self.encode_for_task(
             options,
             input_ids,
@@ -92,8 +100,13 @@ class MaskedLM(TaskModel):
             output_attentions,
             output_hidden_states,
         )
-        own_states = encoded.prediction_state
-        logits = self.apply_head(encoded.last_hidden_state if own_states is None else own_states)
+        states = encoded.last_hidden_state if encoded.prediction_state is None else encoded.prediction_state
+        assert states is not None
+        if logits_for == "labelled":
+            states, labels = _labelled(states, labels)
+        elif logits_for != "all":
+            raise ValueError(f"logits_for is {logits_for!r}; allowed: 'all', 'labelled'.")
+        logits = self.apply_head(states)
         output = MaskedLMOutput(
             loss=None if labels is None else class_loss(logits, labels, first_class=self.num_reserved_ids),
             logits=logits,
@@ -101,6 +114,15 @@ class MaskedLM(TaskModel):
             attentions=encoded.attentions,
         )
         return self.finish(output, return_dict)
+
+
+def _labelled(states: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Keep the tokens that have a label. [batch, length, hidden] -> [labelled, hidden] and [labelled]."""
+    if labels is None:
+        raise ValueError("logits_for='labelled' needs labels: pass them, or leave logits_for out.")
+    check_label_shape(labels, states)
+    active = labels != IGNORED
+    return states[active], labels[active]
 
 
 class SequenceClassification(TaskModel):

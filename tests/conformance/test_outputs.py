@@ -10,7 +10,8 @@ import torch
 from tests.support import ALL_TASKS, NANO, SMALL, inputs_of, make_batch, make_model, predictions
 
 COMMON = ["input_ids", "attention_mask", "token_type_ids", "position_ids", "head_mask", "inputs_embeds"]
-ENDING = ["output_attentions", "output_hidden_states", "return_dict", "options"]
+ENDING = ["output_attentions", "output_hidden_states", "return_dict"]
+OWN = {None: ["packed_output"], "masked-lm": ["logits_for"]}
 LABELS = {None: [], "question-answering": ["start_positions", "end_positions"]}
 SHAPES = {
     "masked-lm": (3, 12, SMALL["vocab_size"]),
@@ -28,7 +29,7 @@ every_encoder = pytest.mark.parametrize("name", NANO)
 @every_model
 def test_signature(name, task):
     parameters = list(inspect.signature(make_model(name, task).forward).parameters)
-    assert parameters == COMMON + LABELS.get(task, ["labels"]) + ENDING
+    assert parameters == COMMON + LABELS.get(task, ["labels"]) + ENDING + OWN.get(task, []) + ["options"]
 
 
 @every_encoder

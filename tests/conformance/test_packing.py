@@ -79,6 +79,24 @@ def test_attention_weights_need_the_padded_form(name):
     assert weights[0].shape == (4, 4, 12, 12)
 
 
+@every_encoder
+@pytest.mark.parametrize("packing", [True, False])
+@pytest.mark.parametrize("asked", [{}, {"output_hidden_states": True, "output_attentions": True}])
+def test_packed_output(name, packing, asked):
+    """The states of real tokens alone, row by row; all else as ever."""
+    model, batch = make_model(name, None), inputs_of(make_batch(None, LENGTHS))
+    model.packing = packing
+    with torch.no_grad():
+        expected, actual = model(**batch, **asked), model(**batch, **asked, packed_output=True)
+    tokens = batch["attention_mask"].bool()
+    assert actual.keys() == expected.keys()
+    assert torch.equal(actual.last_hidden_state, expected.last_hidden_state[tokens])
+    assert torch.equal(actual.pooler_output, expected.pooler_output)
+    if asked:
+        assert all(torch.equal(a, e[tokens]) for a, e in zip(actual.hidden_states, expected.hidden_states, strict=True))
+        assert all(torch.equal(a, e) for a, e in zip(actual.attentions, expected.attentions, strict=True))
+
+
 @pytest.mark.parametrize(
     ("rows", "lengths"),
     [

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from encoders_shared.attention import AttentionSettings, RelativePositions, attention
+from encoders_shared.attention import AttentionSettings, RelativePositions, attention, tiling
 
 BATCH, HEADS, LENGTH, WIDTH, ROWS = 2, 3, 5, 4, 7
 TABLES = {"none": (), "c2p": ("keys",), "p2c": ("queries",), "both": ("keys", "queries")}
@@ -91,9 +91,13 @@ def attention_masks() -> dict[str, Tensor | None]:
     }
 
 
-@pytest.fixture(params=["eager", "sdpa"])
-def backend(request):
-    return request.param
+@pytest.fixture(params=["eager", "sdpa", "tiled", "tiled small"])
+def backend(request, monkeypatch):
+    """The name of a backend; tiled also with tiles so small that heads and queries are cut."""
+    if request.param == "tiled small":
+        monkeypatch.setattr(tiling, "TILE", 12)
+        monkeypatch.setattr(tiling, "FEWEST_QUERIES", 2)
+    return request.param.split()[0]
 
 
 @pytest.fixture(params=list(attention_masks()))

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from encoders_shared.attention import BACKENDS, AttentionSettings, check_backend, split_heads
+from encoders_shared.attention import BACKENDS, AttentionSettings, RelativePositions, read_backend, split_heads
+from encoders_shared.attention.backends import choose
+from encoders_shared.attention.tiling import cut
 from encoders_shared.relative_position import ClampedOffsets, relative_offsets
 
 PRECISIONS = pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
@@ -45,10 +47,10 @@ def test_gradients_by_finite_differences(problem, backend, mask, any_positions):
     assert torch.autograd.gradcheck(lambda *_: case.run(backend)[0], leaves, fast_mode=True)
 
 
-def test_backends_have_the_same_gradients(problem, any_mask, any_positions):
+def test_backends_have_the_same_gradients(problem, backend, any_mask, any_positions):
     case = problem(any_mask, any_positions, head_mask=True)
-    for eager, sdpa in zip(gradients(case, "eager"), gradients(case, "sdpa"), strict=True):
-        torch.testing.assert_close(sdpa, eager, rtol=1e-9, atol=1e-11)
+    for eager, other in zip(gradients(case, "eager"), gradients(case, backend), strict=True):
+        torch.testing.assert_close(other, eager, rtol=1e-9, atol=1e-11)
 
 
 @PRECISIONS
@@ -124,7 +126,7 @@ def test_dropout_of_everything(problem, backend, any_positions):
 def test_dropout_drops_weights_and_scales_the_rest(problem, backend):
     torch.manual_seed(0)
     case = replace(
-        problem(), query=torch.zeros(1, 1, 4000, 8), key=torch.zeros(1, 1, 4, 8), value=torch.ones(1, 1, 4, 8)
+        problem(), query=torch.zeros(1, 500, 4, 8), key=torch.zeros(1, 500, 4, 8), value=torch.ones(1, 500, 4, 8)
     )
     context, _ = case.run(backend, dropout=0.5)
     assert sorted(set(context.flatten().tolist())) == [0, 0.5, 1, 1.5, 2]  # each of the four weights of 1/4: 0 or 1/2
@@ -147,26 +149,32 @@ def test_autocast(problem, backend, any_positions, dtype):
 
 def test_compiled(problem, backend, any_positions):
     case = problem("by query", any_positions, head_mask=True, dtype=torch.float32)
+    torch._dynamo.reset()
     compiled = torch.compile(lambda: case.run(backend)[0], fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(), case.run(backend)[0])
 
 
 def test_every_backend_is_tested(backend):
-    assert check_backend(backend) == backend
-    assert set(BACKENDS) == {"eager", "sdpa"}
+    assert backend in BACKENDS
+    assert set(BACKENDS) == {"eager", "sdpa", "tiled"}
+
+
+@pytest.mark.parametrize("name", [None, "sdpa", "auto"])
+def test_the_default_backend(name):
+    assert read_backend(name) == "auto"
 
 
 @pytest.mark.parametrize("name", ["flash_attention_2", "flex_attention", "", "SDPA"])
 def test_unknown_backend(name):
-    with pytest.raises(ValueError, match=f"attention backend '{name}' is not supported .* allowed: eager, sdpa"):
-        check_backend(name)
+    with pytest.raises(
+        ValueError, match=f"`attn_implementation=\"{name}\"` is not supported .* allowed: 'auto', 'eager'"
+    ):
+        read_backend(name)
 
 
-def test_positions_without_a_table(problem, backend):
-    case = problem(positions="both")
-    case.positions = replace(case.positions, keys=None, queries=None)
+def test_positions_without_a_table():
     with pytest.raises(ValueError, match="RelativePositions needs keys, queries or both; got neither"):
-        case.run(backend)
+        RelativePositions(keys=None, queries=None, rows=torch.zeros(9))
 
 
 def test_settings_for_some_heads():
@@ -181,3 +189,40 @@ def test_split_heads():
     heads = split_heads(states, 2)
     assert heads.shape == (2, 2, 3, 4)
     assert heads[1, 1, 2].tolist() == states[1, 2, 4:].tolist()
+
+
+def test_tiles_cover_every_pair_once(backend):
+    lengths, heads, seen = [5, 1, 7], 3, torch.zeros(3, 13, 13)
+    for part in cut(heads, lengths, None, torch.empty(0)):
+        for tile in part.tiles:
+            seen[part.heads, tile.queries, part.tokens] += 1
+    assert torch.equal(seen, torch.block_diag(*(torch.ones(n, n) for n in lengths)).expand(3, 13, 13))
+
+
+@pytest.mark.parametrize(
+    ("device", "length", "positions", "training", "weights", "expected"),
+    [
+        ("cpu", 8, True, False, False, "tiled"),
+        ("cpu", 8, True, True, False, "sdpa"),
+        ("cpu", 512, True, True, False, "tiled"),
+        ("cpu", 512, False, False, False, "sdpa"),
+        ("meta", 512, True, False, False, "sdpa"),
+        ("cpu", 8, True, False, True, "eager"),
+    ],
+)
+def test_what_auto_takes(device, length, positions, training, weights, expected):
+    query = torch.empty(1, 1, length, 4, device=device, requires_grad=training)
+    assert choose(AttentionSettings("auto", None, None, weights), query, positions) == expected
+
+
+def test_auto_looks_at_the_longest_packed_sequence():
+    query = torch.empty(1, 1, 600, 4, requires_grad=True)
+    assert choose(AttentionSettings("auto", None, None, False, lengths=[300, 300]), query, True) == "sdpa"
+    assert choose(AttentionSettings("auto", None, None, False, lengths=[512, 88]), query, True) == "tiled"
+
+
+def test_no_gradient_of_a_gradient_through_tiles(problem):
+    case = problem(positions="both")
+    query, *_ = [leaf.requires_grad_() for leaf in case.leaves()]
+    with pytest.raises(RuntimeError, match="no gradients of gradients"):
+        torch.autograd.grad(case.run("tiled")[0].sum(), query, create_graph=True)

@@ -1,0 +1,85 @@
+"""The backends, and the one place where "auto" is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+
+import torch
+from torch import Tensor
+
+from encoders_shared.attention.eager import eager
+from encoders_shared.attention.interface import AttentionSettings, RelativePositions
+from encoders_shared.attention.sdpa import sdpa
+from encoders_shared.attention.tiled import tiled
+
+Backend = Callable[..., tuple[Tensor, Tensor | None]]
+
+
+def by_sequence(backend: Backend) -> Backend:
+    """Let a backend that knows no packed rows work through one sequence by sequence."""
+
+    @wraps(backend)
+    def over_sequences(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        settings: AttentionSettings,
+        scale: float,
+        dropout: float,
+        positions: RelativePositions | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        if settings.lengths is None:
+            return backend(query, key, value, settings, scale, dropout, positions)
+        contexts = []
+        for q, k, v in zip(*(states.split(settings.lengths, dim=2) for states in (query, key, value)), strict=True):
+            own_positions = None if positions is None else positions.for_length(q.shape[2])
+            contexts.append(backend(q, k, v, settings, scale, dropout, own_positions)[0])
+        return torch.cat(contexts, dim=2), None
+
+    return over_sequences
+
+
+TILED_TRAINING = 512
+BACKENDS = {"eager": by_sequence(eager), "sdpa": by_sequence(sdpa), "tiled": tiled}
+
+
+def choose(settings: AttentionSettings, query: Tensor, has_positions: bool) -> str:
+    """Return the backend that a call runs on.
+
+    Where a caller asks for weights, it is eager: no other backend has them. While a graph is captured, tiles can't be
+    cut, and sdpa takes their place. Beyond that "auto" means, as measured (docs/performance.md):
+
+    - tiled on a CPU, for families with relative positions: there sdpa has to be given all position scores at once, as
+      a tensor of length x length. In training only from `TILED_TRAINING` tokens on; in shorter sequences computing
+      the weights twice costs more than keeping them.
+    - sdpa everywhere else: without positions, torch's own kernels are the best there are.
+    """
+    if settings.need_weights:
+        return "eager"
+    backend = settings.backend
+    if backend == "auto":
+        longest = query.shape[2] if settings.lengths is None else max(settings.lengths)
+        training = torch.is_grad_enabled() and query.requires_grad
+        tiles_pay = query.device.type == "cpu" and has_positions and (longest >= TILED_TRAINING or not training)
+        backend = "tiled" if tiles_pay else "sdpa"
+    return "sdpa" if backend == "tiled" and torch.compiler.is_compiling() else backend
+
+
+def read_backend(implementation: str | None) -> str:
+    """Return the backend that an `attn_implementation` of transformers stands for.
+
+    "sdpa" is what transformers calls its default, whose kernel torch picks; here it is the same as "auto".
+
+    Raises:
+        ValueError: it stands for none.
+    """
+    if implementation in (None, "sdpa", "auto"):
+        return "auto"
+    if implementation not in BACKENDS:
+        allowed = ", ".join(repr(name) for name in BACKENDS)
+        raise ValueError(
+            f'Specified `attn_implementation="{implementation}"` is not supported by these encoders; allowed: '
+            f"'auto', {allowed}."
+        )
+    return implementation

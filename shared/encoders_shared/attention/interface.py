@@ -1,0 +1,65 @@
+"""What every attention backend takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class RelativePositions:
+    """Projected position tables of one layer.
+
+    Attributes:
+        keys: P, position keys for the content-to-position scores [heads, rows, head size], or None.
+        queries: R, position queries for the position-to-content scores [heads, rows, head size], or None.
+        rows: the table row of each offset -(length - 1) .. length - 1, int64 [2 * length - 1]. No table of length x
+            length is ever kept.
+
+    Raises:
+        ValueError: there are neither keys nor queries.
+    """
+
+    keys: Tensor | None
+    queries: Tensor | None
+    rows: Tensor
+
+    def __post_init__(self):
+        if self.keys is None and self.queries is None:
+            raise ValueError("RelativePositions needs keys, queries or both; got neither.")
+
+    def for_length(self, length: int) -> RelativePositions:
+        """Return the same tables for shorter sequences."""
+        cut = (len(self.rows) + 1) // 2 - length
+        return replace(self, rows=self.rows[cut : len(self.rows) - cut])
+
+
+@dataclass(frozen=True)
+class AttentionSettings:
+    """What one layer's attention needs beside its tensors.
+
+    Attributes:
+        backend: a name in `BACKENDS`, or "auto".
+        allowed: bool, broadcastable to [batch, heads, query, key]; None attends to everything.
+        head_mask: factor of each head's weights [heads], or None.
+        need_weights: also return the attention weights; that is done by the eager path, whatever the backend.
+        lengths: lengths of the sequences, if they stand behind one another in a single row; they do not see each other.
+    """
+
+    backend: str
+    allowed: Tensor | None
+    head_mask: Tensor | None
+    need_weights: bool
+    lengths: list[int] | None = None
+
+    def for_heads(self, heads: list[int]) -> AttentionSettings:
+        """Return the settings for a layer of which only some heads are left."""
+        if self.head_mask is None or len(heads) == len(self.head_mask):
+            return self
+        return replace(self, head_mask=self.head_mask[heads])
+
+
+def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
+    """Multiply each head's context [batch, heads, length, head size] by its factor."""
+    return context if head_mask is None else context * head_mask[:, None, None]  # [heads, 1, 1]
