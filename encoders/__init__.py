@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from encoders.family import TASKS
     from encoders.loading import load, load_tokenizer
     from encoders.registry import card, create, list_encoders, register_family
+    from encoders.swap import SwapReport, swap_report
     from encoders.tokenization import train_tokenizer
     from encoders_shared.checkpoints import CheckpointError
     from encoders_shared.errors import ConfigurationError
@@ -25,6 +26,7 @@ __all__ = [
     "EncoderCard",
     "LoadReport",
     "ParityReport",
+    "SwapReport",
     "card",
     "create",
     "list_encoders",
@@ -32,6 +34,7 @@ __all__ = [
     "load_tokenizer",
     "parity",
     "register_family",
+    "swap_report",
     "train_tokenizer",
 ]
 
@@ -42,6 +45,7 @@ _HOMES = {
     "EncoderCard": "encoders.cards",
     "LoadReport": "encoders.checkpoints.report",
     "ParityReport": "encoders.agreement",
+    "SwapReport": "encoders.swap",
     "card": "encoders.registry",
     "create": "encoders.registry",
     "list_encoders": "encoders.registry",
@@ -49,6 +53,7 @@ _HOMES = {
     "load_tokenizer": "encoders.loading",
     "parity": "encoders.agreement",
     "register_family": "encoders.registry",
+    "swap_report": "encoders.swap",
     "train_tokenizer": "encoders.tokenization",
 }
 

@@ -8,6 +8,8 @@ from encoders.cli.convert import convert
 from encoders.cli.diagnose import diagnose
 from encoders.cli.inspect import inspect
 from encoders.cli.list import list_encoders
+from encoders.cli.parity import parity
+from encoders.cli.swap import swap
 
 app = typer.Typer(
     name="encoders",
@@ -22,3 +24,5 @@ app.command("compare")(compare)
 app.command("inspect")(inspect)
 app.command("convert")(convert)
 app.command("diagnose")(diagnose)
+app.command("parity")(parity)
+app.command("swap")(swap)
