@@ -8,7 +8,7 @@ and `&`. Here the four words are vocabulary entries instead, so nothing is rewri
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
@@ -112,7 +112,9 @@ class HELMBertTokenizer(PreTrainedTokenizerFast):
         special_tokens = PUBLISHED_SPECIAL_TOKENS if compatible else READABLE_SPECIAL_TOKENS
         for role, index in SPECIAL_TOKEN_IDS.items():
             allowed = (READABLE_SPECIAL_TOKENS[index], PUBLISHED_SPECIAL_TOKENS[index])
-            if str(kwargs.get(role) or allowed[0]) not in allowed:
+            if kwargs.setdefault(role, special_tokens[index]) is None:  # as set by the user, and saved
+                continue
+            if str(kwargs[role]) not in allowed:
                 raise ValueError(f"{role}={kwargs[role]!r}: HELM-BERT's is {special_tokens[index]!r}. Leave it out.")
             kwargs[role] = special_tokens[index]
         # A saved file may have the other names for ids 0 to 4; only what `add_tokens` added is taken from it.
@@ -126,6 +128,17 @@ class HELMBertTokenizer(PreTrainedTokenizerFast):
         super().__init__(strict=strict, compatible=compatible, **kwargs)  # all of these are saved
         self.strict = strict
         self.compatible = compatible
+
+    def train_new_from_iterator(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse: the vocabulary is the published one.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "HELM-BERT's vocabulary is fixed: 78 entries, in the order of the published embedding. Extend it with "
+            "add_tokens, or train the tokenizer of another family with encoders.train_tokenizer."
+        )
 
     def _add_tokens(self, new_tokens: list[str | AddedToken], special_tokens: bool = False) -> int:
         number = super()._add_tokens(new_tokens, special_tokens=special_tokens)

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 PACKAGE = "transformers_tests"
 
-# Three modules that the common tests import are not in the source distribution.
+# Three modules and a text that the common tests read are not in the source distribution.
 STUBS = {
     "exporters/test_export.py": "class ExportTesterMixin:\n    pass\n",
     "generation/test_utils.py": "class GenerationTesterMixin:\n    pass\n",
@@ -32,6 +32,7 @@ STUBS = {
     "problem_type": "regression",
 }
 """,
+    "fixtures/sample_text.txt": "A short text.\n",
 }
 
 
@@ -53,18 +54,17 @@ def fetch() -> Path:
     """
     version = installed_version("transformers")
     folder = cache_folder() / version
-    if (folder / PACKAGE).is_dir():
-        return folder
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / ".gitignore").write_text("*\n")
-    archive = folder / f"transformers-{version}.tar.gz"
-    if not archive.is_file():
-        download(version, folder)
-    partial = folder / f"{PACKAGE}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    unpack(archive, partial)
-    write_stubs(partial)
-    partial.rename(folder / PACKAGE)
+    if not (folder / PACKAGE).is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".gitignore").write_text("*\n")
+        archive = folder / f"transformers-{version}.tar.gz"
+        if not archive.is_file():
+            download(version, folder)
+        partial = folder / f"{PACKAGE}.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        unpack(archive, partial)
+        partial.rename(folder / PACKAGE)
+    write_stubs(folder / PACKAGE)
     return folder
 
 
@@ -93,10 +93,10 @@ def unpack(archive: Path, target: Path) -> None:
 
 
 def write_stubs(package: Path) -> None:
-    """Stand in for the missing modules."""
+    """Stand in for what is missing."""
     (package / "__init__.py").touch()
     for name, text in STUBS.items():
         stub = package / name
-        stub.parent.mkdir()
+        stub.parent.mkdir(exist_ok=True)
         (stub.parent / "__init__.py").touch()
         stub.write_text(text)

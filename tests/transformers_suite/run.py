@@ -1,4 +1,4 @@
-"""Run transformers' common tests on our models: `python -m tests.transformers_suite.run [pytest options]`."""
+"""Run transformers' common tests on our classes: `python -m tests.transformers_suite.run [pytest options]`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def main(arguments: list[str]) -> int:
     options = [option for name, value in settings.items() for option in ("-o", f"{name}={value}")]
     options += ["-p", "tests.transformers_suite.plugin", "-p", "no:cacheprovider"]
     options += ["-W", "ignore", "--import-mode=importlib"]
-    return pytest.main([str(HERE / "suite.py"), str(HERE / "own.py"), *options, *arguments])
+    tests = [str(HERE / name) for name in ("suite.py", "tokenizer.py", "own.py")]
+    return pytest.main([*tests, *options, *arguments])
 
 
 if __name__ == "__main__":

@@ -23,24 +23,27 @@ from tests.support import (
 
 every_model = pytest.mark.parametrize("task", ALL_TASKS)
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
+# Largest difference between the two, as a share of the largest value: about ten times the rounding of the format.
+TOLERANCES = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.01}
+every_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
 
 
 def pair(task, backend="eager", **overrides):
-    """Our model, and transformers' class of the same name with the same weights."""
+    """Our model, and transformers' class of the same name with the same weights; eager, where it lacks the backend."""
     labels = 2 if task == "question-answering" else SMALL["num_labels"]
     ours = make_model("distilbert-nano", task, backend, num_labels=labels, **overrides)
     config = {key: value for key, value in ours.config.to_dict().items() if key not in ("pooling", "pruned_heads")}
-    theirs = getattr(transformers, type(ours).__name__)(
-        transformers.DistilBertConfig(**config, attn_implementation=backend)
-    )
+    config["attn_implementation"] = backend if backend == "sdpa" else "eager"
+    theirs = getattr(transformers, type(ours).__name__)(transformers.DistilBertConfig(**config))
     theirs.load_state_dict(ours.state_dict(), strict=True)
     return ours, theirs.eval()
 
 
 @every_model
 @every_backend
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.1), (torch.float16, 0.01)])
-def test_outputs(task, backend, dtype, tolerance):
+@every_dtype
+def test_outputs(task, backend, dtype):
+    tolerance = TOLERANCES[dtype]
     ours, theirs = (model.to(dtype) for model in pair(task, backend))
     batch = make_batch(task)
     with torch.no_grad():
@@ -78,6 +81,43 @@ def test_gradients(task, backend):
         assert (gradients[0][name] - gradient).abs().max() <= 1e-4 * gradient.abs().max() + 1e-6 * largest, name
 
 
+def vectors_of(model, task):
+    """All results at real tokens, the loss and all gradients, each as one long vector in float64."""
+    batch = make_batch(task)
+    mask = batch["attention_mask"]
+    output = model(**batch)
+    loss = loss_of(output, mask)
+    loss.backward()
+    results = real(predictions(output), mask).detach().flatten()
+    gradients = [parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None]
+    return {
+        "results": results[results.isfinite()].double(),
+        "loss": loss.detach()[None].double(),
+        "gradients": torch.cat(gradients).double(),
+    }
+
+
+@every_model
+@every_backend
+@pytest.mark.parametrize(
+    ("dtype", "bounds"),
+    [
+        (torch.float32, {"results": 1e-5, "loss": 1e-5, "gradients": 2e-5}),
+        (torch.bfloat16, {"results": 0.1, "loss": 0.1, "gradients": 0.5}),
+        (torch.float16, {"results": 0.01, "loss": 0.01, "gradients": 0.05}),
+    ],
+    ids=["float32", "bfloat16", "float16"],
+)
+def test_error_against_float64(task, backend, dtype, bounds):
+    """Within bounds of theirs in float64, and of results and gradients no more than twice what theirs has."""
+    exact = vectors_of(pair(task, backend)[1].double(), task)
+    ours, theirs = (vectors_of(model.to(dtype), task) for model in pair(task, backend))
+    for name, bound in bounds.items():
+        own, other = ((one[name] - exact[name]).norm() / exact[name].norm() for one in (ours, theirs))
+        assert own <= bound, f"{name}: {own:.1e}"
+        assert name == "loss" or own <= 2 * other, f"{name}: {own:.1e}, theirs {other:.1e}"
+
+
 @every_model
 def test_activation_reaches_the_masked_lm_head(task):
     """Transformers' rule: config.activation; an older document had GELU in the head whatever the configuration."""
@@ -89,19 +129,28 @@ def test_activation_reaches_the_masked_lm_head(task):
 
 
 @every_model
-def test_files_are_exchanged(task, tmp_path):
-    ours, theirs = pair(task)
-    inputs = inputs_of(make_batch(task))
+@every_dtype
+def test_files_are_exchanged(task, dtype, tmp_path):
+    """Theirs is read here, ours there: in the stored format, bit for bit, with the same numbers."""
+    ours, theirs = (model.to(dtype) for model in pair(task))
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.mul_(0.9)
     ours.save_pretrained(tmp_path / "ours")
     theirs.save_pretrained(tmp_path / "theirs")
-    read_here = encoders.load(str(tmp_path / "theirs"), task=task).eval()
+    read_here = encoders.load(tmp_path / "theirs", task=task).eval()
     read_there = type(theirs).from_pretrained(tmp_path / "ours").eval()
     assert type(read_here) is FAMILY.tasks[task]
-    mask = inputs["attention_mask"]
-    with torch.no_grad():
-        expected = real(predictions(ours(**inputs)), mask)
-        for model in (read_here, read_there):
-            assert_close(real(predictions(model(**inputs)), mask), expected, 1e-5)
+    inputs = inputs_of(make_batch(task))
+    for model, written in ((read_here, theirs), (read_there, ours)):
+        weights, expected = model.state_dict(), written.state_dict()
+        assert weights.keys() == expected.keys()
+        for name, value in expected.items():
+            assert weights[name].dtype == dtype, name
+            assert torch.equal(weights[name], value), name
+        with torch.no_grad():
+            results = (real(predictions(one(**inputs)), inputs["attention_mask"]).float() for one in (model, written))
+            assert_close(*results, TOLERANCES[dtype])
 
 
 def test_transformers_keeps_its_own_classes():
