@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 
 from tests.support import ALL_TASKS, NANO, assert_close, inputs_of, make_batch, make_model, predictions, real
 
@@ -16,10 +17,12 @@ LENGTHS = [(12, 5, 9), (7, 7), (3, 17, 4, 2)]
 @every_model
 @pytest.mark.parametrize("backend", ["eager", "sdpa"])
 def test_compile_without_graph_breaks(name, task, backend):
+    """At most three compilations for twenty lengths."""
     model = make_model(name, task, backend)
     torch._dynamo.reset()
-    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
-    for lengths in LENGTHS:
+    counter = CompileCounter()
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend=counter)
+    for lengths in [*LENGTHS, *((length, 1 + length // 2) for length in range(4, 38, 2))]:
         batch = make_batch(task, lengths)
         with torch.no_grad():
             expected, actual = model(**batch), compiled(**batch)
@@ -27,6 +30,7 @@ def test_compile_without_graph_breaks(name, task, backend):
         assert_close(real(predictions(actual), mask), real(predictions(expected), mask), 1e-5)
         if task:
             assert_close(actual.loss, expected.loss, 1e-5)
+    assert counter.frame_count <= 3
 
 
 @every_encoder

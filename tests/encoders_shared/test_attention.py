@@ -156,7 +156,7 @@ def test_compiled(problem, backend, any_positions):
 
 def test_every_backend_is_tested(backend):
     assert backend in BACKENDS
-    assert set(BACKENDS) == {"eager", "sdpa", "tiled"}
+    assert set(BACKENDS) == {"eager", "sdpa", "tiled", "flex"}  # flex, which has no gradients here: test_flex.py
 
 
 @pytest.mark.parametrize("name", [None, "sdpa", "auto"])
@@ -200,25 +200,25 @@ def test_tiles_cover_every_pair_once(backend):
 
 
 @pytest.mark.parametrize(
-    ("device", "length", "positions", "training", "weights", "expected"),
+    ("device", "length", "plain", "training", "weights", "expected"),
     [
-        ("cpu", 8, True, False, False, "tiled"),
-        ("cpu", 8, True, True, False, "sdpa"),
-        ("cpu", 512, True, True, False, "tiled"),
-        ("cpu", 512, False, False, False, "sdpa"),
-        ("meta", 512, True, False, False, "sdpa"),
-        ("cpu", 8, True, False, True, "eager"),
+        ("cpu", 8, False, False, False, "tiled"),
+        ("cpu", 8, False, True, False, "sdpa"),
+        ("cpu", 512, False, True, False, "tiled"),
+        ("cpu", 512, True, True, False, "sdpa"),
+        ("meta", 512, False, False, False, "sdpa"),
+        ("cpu", 8, False, False, True, "eager"),
     ],
 )
-def test_what_auto_takes(device, length, positions, training, weights, expected):
+def test_what_auto_takes(device, length, plain, training, weights, expected):
     query = torch.empty(1, 1, length, 4, device=device, requires_grad=training)
-    assert choose(AttentionSettings("auto", None, None, weights), query, positions) == expected
+    assert choose(AttentionSettings("auto", None, None, weights), query, plain=plain) == expected
 
 
 def test_auto_looks_at_the_longest_packed_sequence():
     query = torch.empty(1, 1, 600, 4, requires_grad=True)
-    assert choose(AttentionSettings("auto", None, None, False, lengths=[300, 300]), query, True) == "sdpa"
-    assert choose(AttentionSettings("auto", None, None, False, lengths=[512, 88]), query, True) == "tiled"
+    assert choose(AttentionSettings("auto", None, None, False, lengths=[300, 300]), query, plain=False) == "sdpa"
+    assert choose(AttentionSettings("auto", None, None, False, lengths=[512, 88]), query, plain=False) == "tiled"
 
 
 def test_no_gradient_of_a_gradient_through_tiles(problem):

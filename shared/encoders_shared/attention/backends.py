@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from encoders_shared.attention.eager import eager
+from encoders_shared.attention.flex import flex
 from encoders_shared.attention.interface import AttentionSettings, RelativePositions
 from encoders_shared.attention.sdpa import sdpa
 from encoders_shared.attention.tiled import tiled
@@ -41,29 +42,35 @@ def by_sequence(backend: Backend) -> Backend:
 
 
 TILED_TRAINING = 512
-BACKENDS = {"eager": by_sequence(eager), "sdpa": by_sequence(sdpa), "tiled": tiled}
+BACKENDS = {"eager": by_sequence(eager), "sdpa": by_sequence(sdpa), "tiled": tiled, "flex": flex}
 
 
-def choose(settings: AttentionSettings, query: Tensor, has_positions: bool) -> str:
+def choose(settings: AttentionSettings, query: Tensor, *, plain: bool) -> str:
     """Return the backend that a call runs on.
 
     Where a caller asks for weights, it is eager: no other backend has them. While a graph is captured, tiles can't be
     cut, and sdpa takes their place. Beyond that "auto" means, as measured (docs/performance.md):
 
-    - tiled on a CPU, for families with relative positions: there sdpa has to be given all position scores at once, as
-      a tensor of length x length. In training only from `TILED_TRAINING` tokens on; in shorter sequences computing
-      the weights twice costs more than keeping them.
-    - sdpa everywhere else: without positions, torch's own kernels are the best there are.
+    - sdpa on a GPU, and for plain attention on a CPU: torch's own kernels are the best there are.
+    - tiled on a CPU for attention with relative positions or dropout. There sdpa falls back to tensors of length x
+      length, which are slow to make and large. In training only from `TILED_TRAINING` tokens on: in shorter sequences
+      computing the weights twice costs a little more than keeping them.
+
+    Args:
+        settings: what was asked for.
+        query: [batch, heads, length, head size].
+        plain: there are neither relative positions nor dropout.
     """
     if settings.need_weights:
         return "eager"
-    backend = settings.backend
-    if backend == "auto":
-        longest = query.shape[2] if settings.lengths is None else max(settings.lengths)
-        training = torch.is_grad_enabled() and query.requires_grad
-        tiles_pay = query.device.type == "cpu" and has_positions and (longest >= TILED_TRAINING or not training)
-        backend = "tiled" if tiles_pay else "sdpa"
-    return "sdpa" if backend == "tiled" and torch.compiler.is_compiling() else backend
+    if settings.backend in ("auto", "tiled") and torch.compiler.is_compiling():
+        return "sdpa"  # and nothing here may depend on the length
+    if settings.backend != "auto":
+        return settings.backend
+    longest = query.shape[2] if settings.lengths is None else max(settings.lengths)
+    training = torch.is_grad_enabled() and query.requires_grad
+    tiles_pay = query.device.type == "cpu" and not plain and (longest >= TILED_TRAINING or not training)
+    return "tiled" if tiles_pay else "sdpa"
 
 
 def read_backend(implementation: str | None) -> str:

@@ -1,0 +1,100 @@
+"""Attention by torch's FlexAttention (Dong et al. 2024): on a GPU one fused kernel that looks positions up by itself.
+
+It is there to be asked for: it has not been measured on a GPU, so "auto" does not take it. On a CPU it runs unfused,
+for checking, and torch has no gradients for it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from encoders_shared.attention.interface import AttentionSettings, RelativePositions, mask_heads
+
+
+def flex(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    settings: AttentionSettings,
+    scale: float,
+    dropout: float,
+    positions: RelativePositions | None,
+) -> tuple[Tensor, None]:
+    """Use torch's FlexAttention; position scores are looked up as the kernel meets each pair.
+
+    Raises:
+        ValueError: there is dropout, or gradients are wanted on a CPU; FlexAttention has neither.
+    """
+    _check(query, dropout)
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    batch, _, length, _ = query.shape
+    query = query * scale  # before the products, so that half precision does not overflow
+    visible, block_mask = _visible(settings, query.device), None
+    if visible is not None:
+        heads = None if settings.allowed is None or settings.allowed.shape[1] == 1 else query.shape[1]
+        block_mask = create_block_mask(visible, batch, heads, length, length, device=str(query.device))
+    score = None if positions is None else _with_positions(query, key, positions, scale)
+    context: Tensor = _kernel(query.is_cuda and not torch.compiler.is_compiling())(
+        query, key, value, score_mod=score, block_mask=block_mask, scale=1.0
+    )
+    if settings.allowed is not None:
+        context = context.masked_fill(~settings.allowed.any(dim=-1, keepdim=True), 0.0)
+    return mask_heads(context, settings.head_mask), None
+
+
+def _check(query: Tensor, dropout: float) -> None:
+    if dropout:
+        raise ValueError(
+            f"the flex attention backend has no dropout, got {dropout}: set the attention dropout of the configuration "
+            "to 0, or choose another backend with model.set_attn_implementation('auto')."
+        )
+    if query.device.type == "cpu" and torch.is_grad_enabled() and query.requires_grad:
+        raise ValueError(
+            "the flex attention backend has no gradients on a CPU: run it under torch.no_grad(), or choose another "
+            "backend with model.set_attn_implementation('auto')."
+        )
+
+
+@cache
+def _kernel(compiled: bool) -> Callable[..., Any]:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return torch.compile(flex_attention, dynamic=True) if compiled else flex_attention
+
+
+def _visible(settings: AttentionSettings, device: torch.device) -> Callable | None:
+    """Return a function that tells whether a query may attend to a key; None if all may attend to all."""
+    if settings.lengths is not None:
+        sizes = torch.tensor(settings.lengths, device=device)
+        sequence = torch.repeat_interleave(torch.arange(len(settings.lengths), device=device), sizes)  # [tokens]
+        return lambda b, h, q, k: sequence[q] == sequence[k]
+    if settings.allowed is None:
+        return None
+    allowed = settings.allowed
+    rows, heads, queries, _ = (min(size, 2) - 1 for size in allowed.shape)  # 0 where one serves all
+    return lambda b, h, q, k: allowed[b * rows, h * heads, q * queries, k]
+
+
+def _with_positions(query: Tensor, key: Tensor, positions: RelativePositions, scale: float) -> Callable:
+    """Return a function that adds the position scores of a pair to its score."""
+    rows, middle = positions.rows, len(positions.rows) // 2
+    by_query = None if positions.keys is None else query @ positions.keys.transpose(-1, -2)  # [.., query, rows]
+    by_key = (
+        None if positions.queries is None else (positions.queries * scale) @ key.transpose(-1, -2)
+    )  # [.., rows, key]
+
+    def add(score: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+        row = rows[(q - k).clamp(-middle, middle) + middle]  # two packed sequences may be farther apart: masked
+        if by_query is not None:
+            score = score + by_query[b, h, q, row]
+        if by_key is not None:
+            score = score + by_key[b, h, row, k]
+        return score
+
+    return add

@@ -1,0 +1,45 @@
+"""FlexAttention on a CPU, unfused and without gradients, against the double loop in numpy (conftest.py)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+
+
+def assert_equal(got, expected, tolerance=1e-5):
+    np.testing.assert_allclose(got.double().numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("head_mask", [False, True], ids=["all heads", "head mask"])
+def test_equals_the_double_loop(problem, any_mask, any_positions, head_mask):
+    case = problem(any_mask, any_positions, head_mask, dtype=torch.float32)
+    assert_equal(case.run("flex")[0], case.double_loop()[0])
+
+
+def test_weights_come_from_eager(problem, any_positions):
+    case = problem("padding", any_positions)
+    assert_equal(case.run("flex", need_weights=True)[1], case.double_loop()[1], 1e-10)
+
+
+def test_sequences_in_one_packed_row(problem, any_positions):
+    lengths = [3, 5, 1]
+    whole = problem(positions=any_positions, head_mask=True, batch=1, dtype=torch.float32)
+    sequences = [whole.shortened(length) for length in lengths]
+    names = ("query", "key", "value")
+    packed = replace(whole, **{n: torch.cat([getattr(part, n) for part in sequences], dim=2) for n in names})
+    expected = np.concatenate([sequence.double_loop()[0] for sequence in sequences], axis=1)
+    assert_equal(packed.run("flex", lengths=lengths)[0], expected)
+
+
+def test_what_it_lacks(problem):
+    case = problem()
+    with pytest.raises(ValueError, match=r"flex attention backend has no dropout, got 0\.1: set .* to 0, or choose"):
+        case.run("flex", dropout=0.1)
+    case.query.requires_grad_()
+    with pytest.raises(ValueError, match=r"no gradients on a CPU: run it under torch.no_grad\(\), or choose"):
+        case.run("flex")
+    with torch.no_grad():
+        case.run("flex")
