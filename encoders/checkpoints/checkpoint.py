@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
 
-from encoders.checkpoints.configuration import LABEL_FIELDS, read_config
+from encoders.checkpoints.configuration import LABEL_FIELDS, read_config, unknown_keys
 from encoders.checkpoints.filling import build, choose_dtype
 from encoders.checkpoints.folder import CheckpointFolder, open_folder
 from encoders.checkpoints.plan import Plan, make_plan
@@ -17,8 +18,14 @@ from encoders.checkpoints.recognition import Recognised, recognise
 from encoders.checkpoints.report import LoadReport
 from encoders.checkpoints.weights import Weights
 from encoders.registry import checked_fields
+from encoders_shared.checkpoints import CheckpointError
 from encoders_shared.errors import listed
 from encoders_shared.model import EncoderPreTrainedModel
+
+ALWAYS_ALLOWED = 10**9
+"""Bytes that a model may take however small its files are."""
+MOST_OF_FILES = 8
+"""How many times the length of its files a model may take beyond that: half precision read in double is 4."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,8 @@ def load_model(
     warnings = [completion.warning] if completion.warning else []
     other_labels = any(name in given for name in LABEL_FIELDS)
     plan = make_plan(recognised, task, config, weights.facts, other_labels=other_labels)
+    dtype = choose_dtype(overrides.get("dtype"), plan, weights)
+    _refuse_more_than_the_files(folder, plan, weights, dtype)
     if different := _different_rivals(plan, weights):
         warnings.append(
             f"{folder.source}: {different} should be one tensor, but differ; they are kept apart, and "
@@ -74,7 +83,7 @@ def load_model(
         )
         config.tie_word_embeddings = False
         plan = make_plan(recognised, task, config, weights.facts, other_labels=other_labels)
-    dtype = choose_dtype(overrides.get("dtype"), plan, weights)
+        dtype = choose_dtype(overrides.get("dtype"), plan, weights)
     model = build(recognised.family.tasks[task], config, plan, weights, dtype)
     report = _report(checkpoint, plan, dtype, completion.notes)
     if report.missing:
@@ -82,6 +91,16 @@ def load_model(
             f"{folder.source} lacks {listed(report.missing)}: freshly initialised, to be trained before use."
         )
     return model, report, warnings
+
+
+def _refuse_more_than_the_files(folder: CheckpointFolder, plan: Plan, weights: Weights, dtype: torch.dtype) -> None:
+    """Refuse a model much larger than its files: a huge fresh head, or tensors that share their data."""
+    size = dtype.itemsize * sum(prod(shape) for name, shape in plan.skeleton.shapes.items() if name not in plan.tied)
+    if size > max(ALWAYS_ALLOWED, MOST_OF_FILES * weights.size):
+        raise CheckpointError(
+            f"{folder.path}: the configuration asks for a model of {size / 1e9:,.1f} GB, but the files hold "
+            f"{weights.size / 1e9:,.3f} GB. Correct config.json, or the fields passed."
+        )
 
 
 def _different_rivals(plan: Plan, weights: Weights) -> str:
@@ -109,4 +128,5 @@ def _report(checkpoint: Checkpoint, plan: Plan, dtype: torch.dtype, notes: tuple
         tied={full[decoder]: full[embeddings] for decoder, embeddings in plan.tied.items()},
         converted=converted,
         notes=notes,
+        unknown_keys=unknown_keys(checkpoint.folder, recognised.family.config_class),
     )

@@ -58,8 +58,8 @@ def read_config(
         fields = {name: value for name, value in fields.items() if name not in LABEL_FIELDS}
     fields |= overrides
     completion = layout.complete(folder, fields)
-    layers = config_class.attribute_map.get("num_hidden_layers", "num_hidden_layers")
-    _refuse_absurd_sizes(folder, {k: v for k, v in fields.items() if k not in overrides}, layers, weights)
+    own = {*_own_fields(config_class), *_PROPERTIES} - overrides.keys()
+    _refuse_absurd_sizes(folder, {name: value for name, value in fields.items() if name in own}, weights)
     fields = {**fields, **completion.fields, **overrides}
     try:
         config = config_class(**fields)
@@ -71,23 +71,33 @@ def read_config(
     return config, completion
 
 
+def unknown_keys(folder: CheckpointFolder, config_class: type[EncoderConfig]) -> tuple[str, ...]:
+    """Return the keys of config.json that our configuration has no field for."""
+    known = {*_own_fields(config_class), *config_class.attribute_map, *_LEFT_OUT, *_PROPERTIES}
+    return tuple(name for name in folder.config if name not in known)
+
+
+def _own_fields(config_class: type[EncoderConfig]) -> set[str]:
+    return {field.name for field in dataclasses.fields(cast(Any, config_class))}
+
+
 def _can_be_set(config_class: type[EncoderConfig], name: str) -> bool:
-    own = {field.name for field in dataclasses.fields(cast(Any, config_class))}
-    return name in own or name in _PROPERTIES or not hasattr(config_class, name)
+    return name in _own_fields(config_class) or name in _PROPERTIES or not hasattr(config_class, name)
 
 
-def _refuse_absurd_sizes(folder: CheckpointFolder, fields: Mapping[str, Any], layers: str, weights: Weights) -> None:
+def _refuse_absurd_sizes(folder: CheckpointFolder, fields: Mapping[str, Any], weights: Weights) -> None:
     """Refuse numbers that the files can't account for, before anything of that size is made."""
-    longest = max((size for facts in weights.facts.values() for size in facts.shape), default=0)
+    shapes = [facts.shape for facts in weights.facts.values() if 0 not in facts.shape]
+    longest = max((size for shape in shapes for size in shape), default=0)
     for name, value in fields.items():
         if isinstance(value, int) and value > max(longest, SIZE_LIMIT):
             raise CheckpointError(
                 f"{folder.path}: the configuration asks for {name}={value:,}, but no tensor of the files is longer "
                 f"than {longest:,}. A table of that many rows would take {4 * value * longest / 1e9:,.1f} GB."
             )
-    count = fields.get(layers)
-    if isinstance(count, int) and count > len(weights.facts):
-        raise CheckpointError(
-            f"{folder.path}: the configuration asks for {layers}={count:,}, but the files hold only "
-            f"{len(weights.facts):,} tensors."
-        )
+    for name, value in fields.items():
+        if name.endswith("layers") and isinstance(value, int) and value > len(weights.facts):
+            raise CheckpointError(
+                f"{folder.path}: the configuration asks for {name}={value:,}, but the files hold only "
+                f"{len(weights.facts):,} tensors."
+            )

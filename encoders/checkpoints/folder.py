@@ -33,7 +33,7 @@ class CheckpointFolder:
             CheckpointError: it is a link to somewhere outside. Links to the blobs of a hub's cache are fine.
         """
         path = self.path / name
-        if not path.is_file():
+        if not os.path.isfile(path):  # unlike Path.is_file, it takes names of any length
             return None
         home = self.path.resolve()
         allowed = [home, home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [home]
@@ -115,7 +115,7 @@ def open_folder(
     Raises:
         CheckpointError: there is no such folder, and it can't be fetched.
     """
-    path = Path(source).expanduser()
-    if path.is_file():
+    path = Path(os.path.expanduser(source))
+    if os.path.isfile(path):
         raise CheckpointError(f"{source} is a file; pass the folder that it is in, with config.json beside it.")
-    return CheckpointFolder(str(source), path if path.is_dir() else fetch(str(source), revision, weights))
+    return CheckpointFolder(str(source), path if os.path.isdir(path) else fetch(str(source), revision, weights))

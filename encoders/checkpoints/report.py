@@ -24,6 +24,8 @@ class LoadReport:
         converted: loaded tensors that have another name in the checkpoint, or whose values were combined, {this one:
             what it was made from}.
         notes: what config.json left open, and how it was decided.
+        unknown_keys: keys of config.json that the configuration has no field for. Nothing reads them, but they are kept
+            in it, except settings of text generation and names of parts of its class.
     """
 
     source: str
@@ -37,6 +39,7 @@ class LoadReport:
     tied: dict[str, str]
     converted: dict[str, str]
     notes: tuple[str, ...]
+    unknown_keys: tuple[str, ...]
 
     def __str__(self) -> str:
         lines = [f"{self.source}: {self.layout} ({self.family}, seen by its {self.evidence}), {self.dtype}"]
@@ -46,6 +49,7 @@ class LoadReport:
             ("unexpected", self.unexpected),
             ("tied", [f"{one} = {other}" for one, other in self.tied.items()]),
             ("converted", [f"{len(self.converted)} tensors"] if self.converted else []),
+            ("unknown", self.unknown_keys),
         ):
             lines.append(f"{label:<12}{listed(names) or '-'}")
         return "\n".join([*lines, *(f"{'note':<12}{note}" for note in self.notes)])

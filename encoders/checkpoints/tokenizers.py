@@ -8,6 +8,7 @@ from typing import Any
 from transformers import DistilBertTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from encoders.checkpoints.folder import CheckpointFolder
+from encoders.checkpoints.hub import TOKENIZER_FILES
 from encoders.registry import families
 from encoders_shared.checkpoints import CheckpointError
 from encoders_shared.errors import listed
@@ -24,9 +25,11 @@ def read_tokenizer(folder: CheckpointFolder, options: dict[str, Any]) -> PreTrai
     Raises:
         CheckpointError: there are no files of a tokenizer, or they can't be read.
     """
+    for name in TOKENIZER_FILES:
+        folder.file(name)  # refuses links that lead out of the folder
     named = (folder.json("tokenizer_config.json") or {}).get("tokenizer_class")
     own = {cls.__name__: cls for family in families().values() if (cls := family.tokenizer_class) is not None}
-    if named in own and own[named] is not PreTrainedTokenizerFast:
+    if isinstance(named, str) and named in own and own[named] is not PreTrainedTokenizerFast:
         tokenizer_class = own[named]
     elif folder.file("tokenizer.json") is not None:
         tokenizer_class = PreTrainedTokenizerFast
@@ -39,7 +42,9 @@ def read_tokenizer(folder: CheckpointFolder, options: dict[str, Any]) -> PreTrai
         )
     try:
         tokenizer = tokenizer_class.from_pretrained(folder.path, **options)
-    except Exception as error:  # the reader of tokenizer.json raises bare Exceptions
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the reader of tokenizer.json raises bare Exceptions, and panics, which are none
         raise CheckpointError(f"{folder.path}: the tokenizer can't be read: {error}") from error
     tokenizer.init_kwargs.pop("auto_map", None)
     _warn_of_ids_outside(folder, tokenizer)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import re
 import warnings
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from encoders.checkpoints.folder import CheckpointFolder
+from encoders.checkpoints.pickles import check_pickle, is_plain
 from encoders_shared.checkpoints import CheckpointError
 from encoders_shared.errors import listed
 
@@ -72,13 +71,19 @@ class PickledFile:
 
     def __init__(self, path: Path):
         try:
+            zipped = check_pickle(path)
             with warnings.catch_warnings(action="ignore"):
-                content = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+                content = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+        except CheckpointError:
+            raise
         except pickle.UnpicklingError as error:
-            raise CheckpointError(_refusal(path, str(error))) from error
-        except (RuntimeError, OSError, EOFError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+            raise CheckpointError(
+                f"{path} is a pickle of more than tensors, or a truncated one; it was not run. Fetch it again, or ask "
+                "its author for model.safetensors."
+            ) from error
+        except Exception as error:  # a damaged file is met with any error
             raise CheckpointError(f"{path} is truncated or corrupt: {_first_line(error)}. Fetch it again.") from error
-        others = [key for key, value in content.items() if not _is_dense(value)] if _is_dict(content) else None
+        others = [key for key, value in content.items() if not is_plain(value)] if _is_dict(content) else None
         if others is None or others:
             what = f"under {listed(map(repr, others[:3]))}" if others else f"a {type(content).__name__}"
             raise CheckpointError(
@@ -100,10 +105,12 @@ class Weights:
 
     Attributes:
         facts: shape and type of each tensor, by its published name.
+        size: length of the files, in bytes.
     """
 
     def __init__(self, folder: CheckpointFolder):
         files, promised = _weight_files(folder)
+        self.size = sum(path.stat().st_size for path in files)
         self.facts: dict[str, TensorFacts] = {}
         self._homes: dict[str, WeightFile] = {}
         for path in files:
@@ -154,20 +161,6 @@ def _shards(folder: CheckpointFolder, index: str, weight_map: object, suffix: st
 
 def _is_dict(content: object) -> bool:
     return isinstance(content, dict) and all(isinstance(key, str) for key in content)
-
-
-def _is_dense(value: object) -> bool:
-    return isinstance(value, Tensor) and value.layout is torch.strided and value.device.type == "cpu"
-
-
-def _refusal(path: Path, message: str) -> str:
-    wanted = re.search(r"GLOBAL ([\w.]+)|class ([\w.]+)", message)
-    if wanted is None:
-        return f"{path} is no file of tensors, or a truncated one. Fetch it again."
-    return (
-        f"{path} is a pickle that would run {wanted[1] or wanted[2]} when loaded; it was not run, and the file is "
-        "refused. Ask its author for model.safetensors."
-    )
 
 
 def _first_line(error: Exception) -> str:

@@ -1,10 +1,20 @@
 """Configuration of DistilBERT."""
 
+import re
 from dataclasses import field
 
 from transformers.activations import ACT2FN
 
-from encoders_shared.config import EncoderConfig, require_at_least, require_choice, require_probability, typed_fields
+from encoders_shared.config import (
+    EncoderConfig,
+    require_at_least,
+    require_between,
+    require_choice,
+    require_probability,
+    require_token_id,
+    typed_fields,
+)
+from encoders_shared.errors import ConfigurationError
 
 
 @typed_fields
@@ -68,7 +78,7 @@ class DistilBertConfig(EncoderConfig):
     pruned_heads: dict = field(default_factory=dict)
 
     def __post_init__(self, **kwargs):
-        self.pruned_heads = {int(layer): sorted(heads) for layer, heads in self.pruned_heads.items()}
+        self.pruned_heads = _read_pruned_heads(self.pruned_heads)
         super().__post_init__(**kwargs)
 
     def check(self) -> None:
@@ -78,3 +88,32 @@ class DistilBertConfig(EncoderConfig):
         require_choice("activation", self.activation, ACT2FN)
         for name in ("dropout", "attention_dropout", "qa_dropout", "seq_classif_dropout"):
             require_probability(name, getattr(self, name))
+        require_between("initializer_range", self.initializer_range, 0, 1)
+        require_token_id("pad_token_id", self.pad_token_id, self.vocab_size)
+        for layer, heads in self.pruned_heads.items():
+            inside = layer < self.n_layers and all(0 <= head < self.n_heads for head in heads)
+            if not inside or len(set(heads)) == self.n_heads:
+                raise ConfigurationError(
+                    f"pruned_heads has the heads {heads} of layer {layer}; there are layers 0 .. {self.n_layers - 1} "
+                    f"with heads 0 .. {self.n_heads - 1}, of which at least one must stay."
+                )
+
+    def count_parameters(self) -> int:
+        """Count the parameters of the bare model, those of pruned heads included."""
+        width, norm = self.dim, 2 * self.dim
+        attention = 4 * (width + 1) * width
+        feed_forward = (2 * width + 1) * self.hidden_dim + width
+        embeddings = (self.vocab_size + self.max_position_embeddings) * width + norm
+        return embeddings + self.n_layers * (attention + feed_forward + 2 * norm)
+
+
+def _read_pruned_heads(given: dict) -> dict[int, list[int]]:
+    """Return {layer: sorted heads}; the layers are strings where they come from JSON."""
+    for layer, heads in given.items():
+        numbers = isinstance(heads, list | tuple | set) and all(type(head) is int for head in heads)
+        if not numbers or not re.fullmatch(r"[0-9]{1,9}", str(layer)):
+            raise ConfigurationError(
+                f"pruned_heads has {layer!r}: {heads!r}; needed is the number of a layer with a list of the numbers of "
+                "its heads."
+            )
+    return {int(layer): sorted(heads) for layer, heads in given.items()}

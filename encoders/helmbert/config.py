@@ -1,9 +1,18 @@
 """Configuration of HELM-BERT."""
 
-from encoders_shared.config import EncoderConfig, require_at_least, require_probability, typed_fields
+from encoders_shared.config import (
+    MOST_LAYERS,
+    EncoderConfig,
+    require_at_least,
+    require_at_most,
+    require_probability,
+    require_token_id,
+    typed_fields,
+)
 from encoders_shared.errors import ConfigurationError, suggestion
 
 SCORE_TYPES = ("c2p", "p2c")
+MOST_BUCKETS = 2_048  # the steps between them are found with whole numbers, which takes a second here
 
 
 @typed_fields
@@ -80,6 +89,7 @@ class HELMBertConfig(EncoderConfig):
         for name in ("intermediate_size", "max_position_embeddings", "max_relative_positions", "ngie_kernel_size"):
             require_at_least(name, getattr(self, name), 1)
         require_at_least("classifier_num_layers", self.classifier_num_layers, 0)
+        require_at_most("classifier_num_layers", self.classifier_num_layers, MOST_LAYERS)
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "ngie_dropout", "classifier_dropout"):
             require_probability(name, getattr(self, name))
         if self.ngie_kernel_size % 2 == 0:
@@ -94,8 +104,21 @@ class HELMBertConfig(EncoderConfig):
                 )
         if self.position_buckets > 0:
             require_at_least("position_buckets", self.position_buckets, 4)
+            require_at_most("position_buckets", self.position_buckets, MOST_BUCKETS)
             require_at_least(
                 "max_relative_positions (with these position_buckets)",
                 self.max_relative_positions,
                 self.position_buckets // 4,
             )
+        require_token_id("pad_token_id", self.pad_token_id, self.vocab_size)
+
+    def count_parameters(self) -> int:
+        """Count the parameters of the bare model."""
+        width, norm = self.hidden_size, 2 * self.hidden_size
+        own = frozenset() if self.share_att_key else self.score_types
+        positions = 2 * self.position_span * width + ("c2p" in own) * (width + 1) * width + ("p2c" in own) * width**2
+        attention = 4 * (width + 1) * width + positions
+        feed_forward = (2 * width + 1) * self.intermediate_size + width
+        ngrams = (self.ngie_kernel_size * width + 1) * width + norm
+        embeddings = (self.vocab_size + self.max_position_embeddings) * width + norm
+        return embeddings + ngrams + self.num_hidden_layers * (attention + feed_forward + 2 * norm)

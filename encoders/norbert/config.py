@@ -1,8 +1,18 @@
 """Configuration of NorBERT3 and its siblings."""
 
-from encoders_shared.config import EncoderConfig, require_at_least, require_choice, require_probability, typed_fields
+from encoders_shared.config import (
+    EncoderConfig,
+    require_at_least,
+    require_at_most,
+    require_between,
+    require_choice,
+    require_probability,
+    require_token_id,
+    typed_fields,
+)
 
 POSITION_PROJECTIONS = ("interleaved", "contiguous")
+MOST_BUCKETS = 1_024  # the steps between them are found with whole numbers, which takes a second here
 
 
 @typed_fields
@@ -64,6 +74,17 @@ class NorbertConfig(EncoderConfig):
         require_at_least("intermediate_size", self.intermediate_size, 1)
         require_at_least("max_position_embeddings", self.max_position_embeddings, 2)
         require_at_least("position_bucket_size", self.position_bucket_size, 2)
+        require_at_most("position_bucket_size", self.position_bucket_size, MOST_BUCKETS)
         require_at_least("num_reserved_ids", self.num_reserved_ids, 0)
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
             require_probability(name, getattr(self, name))
+        require_between("layer_norm_eps", self.layer_norm_eps, 1e-12, 1)
+        require_token_id("pad_token_id", self.pad_token_id, self.vocab_size)
+
+    def count_parameters(self) -> int:
+        """Count the parameters of the bare model; three of its norms in a layer have none."""
+        width, norm = self.hidden_size, 2 * self.hidden_size
+        attention = 4 * (width + 1) * width + norm
+        feed_forward = 3 * width * self.intermediate_size
+        embeddings = (self.vocab_size + 2 * self.position_bucket_size - 1) * width + norm
+        return embeddings + self.num_hidden_layers * (attention + feed_forward)

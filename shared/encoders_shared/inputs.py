@@ -122,6 +122,16 @@ def check_tokens(ids: Tensor | None, embeds: Tensor | None, vocab_size: int, hid
     return batch, length
 
 
+def check_same_dtype(name: str, values: Tensor, dtype: torch.dtype) -> None:
+    """Refuse numbers of another type than the model's.
+
+    Raises:
+        TypeError: naming both types.
+    """
+    if values.dtype != dtype:
+        raise TypeError(f"{name} are {values.dtype}, but the model is {dtype}: cast one of them with .to(...).")
+
+
 def read_integers(name: str, values: Tensor | None) -> Tensor | None:
     """Return integers as int64, so that no narrower type can overflow.
 
@@ -131,7 +141,7 @@ def read_integers(name: str, values: Tensor | None) -> Tensor | None:
     if values is None:
         return None
     check_tensor(name, values)
-    if values.is_floating_point() or values.dtype == torch.bool:
+    if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
         raise TypeError(f"{name} must be integers, got {values.dtype}.")
     return values.long()
 
@@ -183,7 +193,7 @@ def absolute_positions(inputs: EncoderInputs, limit: int, *, from_first_token: b
     """
     if inputs.position_ids is not None:
         if can_read(inputs.position_ids):
-            _check_range("position_ids", inputs.position_ids, limit, "max_position_embeddings")
+            _check_range("position_ids", inputs.position_ids, limit, "max_position_embeddings", inputs.lengths is None)
         return inputs.position_ids
     if inputs.width > limit:
         raise ValueError(
@@ -193,11 +203,10 @@ def absolute_positions(inputs: EncoderInputs, limit: int, *, from_first_token: b
     return (inputs.columns - inputs.first_columns).clamp(min=0) if from_first_token else inputs.columns
 
 
-def _check_range(name: str, values: Tensor, limit: int, limit_name: str) -> None:
+def _check_range(name: str, values: Tensor, limit: int, limit_name: str, padded: bool = True) -> None:
+    """Refuse values outside 0 .. limit - 1; in a packed row it can't be said where they stand."""
     outside = (values < 0) | (values >= limit)
     if outside.any():
         row, column = outside.nonzero()[0].tolist()
-        raise ValueError(
-            f"{name}[{row}, {column}] is {values[row, column].item()}; allowed: 0 .. {limit - 1} "
-            f"({limit_name} is {limit})."
-        )
+        place = f"{name}[{row}, {column}] is" if padded else f"one of {name} is"
+        raise ValueError(f"{place} {values[row, column].item()}; allowed: 0 .. {limit - 1} ({limit_name} is {limit}).")

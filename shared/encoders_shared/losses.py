@@ -6,11 +6,13 @@ gradients, and no label is ever changed or silently broadcast. Losses are comput
 
 from __future__ import annotations
 
+from math import inf
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from encoders_shared.errors import ConfigurationError, can_read, listed, suggestion
+from encoders_shared.errors import ConfigurationError, can_read, check_tensor, listed, suggestion
 
 IGNORED = -100
 PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_classification")
@@ -58,13 +60,17 @@ def sequence_loss(logits: Tensor, labels: Tensor, problem_type: str | None) -> T
         problem_type: see `resolve_problem_type`.
 
     Raises:
-        ValueError: the labels have another shape, or name a class that does not exist.
+        TypeError: the labels are not a tensor.
+        ValueError: the labels have another shape, name a class that does not exist, or are not numbers (several labels
+            at once: numbers from 0 to 1).
     """
+    check_tensor("labels", labels)
     kind = resolve_problem_type(problem_type, logits.shape[-1], labels)
     if kind == "single_label_classification":
         return class_loss(logits, _flat(labels, logits.shape[0], kind))
     targets = _one_for_each_output(labels, logits, kind).to(_working_dtype(logits))
     active = targets != IGNORED
+    _check_targets(targets[active] if can_read(targets) else None, kind)
     safe = targets.masked_fill(~active, 0)
     loss_of = F.mse_loss if kind == "regression" else F.binary_cross_entropy_with_logits
     losses = loss_of(logits.to(safe.dtype), safe, reduction="none")
@@ -80,8 +86,10 @@ def class_loss(logits: Tensor, labels: Tensor, first_class: int = 0) -> Tensor:
         first_class: the lowest number that may be a label; those below it are never predicted.
 
     Raises:
+        TypeError: the labels are not a tensor.
         ValueError: the labels have another shape, are not integers, or one lies outside first_class .. classes - 1.
     """
+    check_tensor("labels", labels)
     check_label_shape(labels, logits)
     _require_integers(labels)
     classes = logits.shape[-1]
@@ -119,7 +127,13 @@ def span_loss(start_logits: Tensor, end_logits: Tensor, starts: Tensor, ends: Te
         end_logits: [batch, length].
         starts: position of the answer's first token [batch] or [batch, 1].
         ends: position of its last token, likewise.
+
+    Raises:
+        TypeError: the positions are not a tensor.
+        ValueError: they have another shape, or are not integers.
     """
+    check_tensor("start_positions", starts)
+    check_tensor("end_positions", ends)
     return (_position_loss(start_logits, starts) + _position_loss(end_logits, ends)) / 2
 
 
@@ -131,7 +145,7 @@ def _position_loss(logits: Tensor, positions: Tensor) -> Tensor:
 
 
 def _require_integers(labels: Tensor) -> None:
-    if labels.is_floating_point():
+    if labels.is_floating_point() or labels.is_complex():
         raise ValueError(f"labels that name a class or a position must be integers, got {labels.dtype}.")
 
 
@@ -147,6 +161,17 @@ def _one_for_each_output(labels: Tensor, logits: Tensor, kind: str) -> Tensor:
     raise ValueError(
         f"labels for {kind} have shape {list(labels.shape)}; expected {list(logits.shape)}, one for each output."
     )
+
+
+def _check_targets(targets: Tensor | None, kind: str) -> None:
+    """Refuse targets that are no numbers, and chances outside 0 .. 1; None can't be read."""
+    if targets is None:
+        return
+    least, most = (-inf, inf) if kind == "regression" else (0, 1)
+    wrong = targets[~((targets >= least) & (targets <= most) & targets.isfinite())]
+    if wrong.numel():
+        allowed = "finite numbers" if kind == "regression" else "0 .. 1"
+        raise ValueError(f"labels for {kind} hold {wrong[0].item()}; allowed: {allowed}, or {IGNORED} to ignore.")
 
 
 def _working_dtype(logits: Tensor) -> torch.dtype:

@@ -14,6 +14,7 @@ from encoders_shared.attention import read_backend
 from encoders_shared.errors import listed, suggestion
 from encoders_shared.inputs import (
     EncoderInputs,
+    check_same_dtype,
     check_tokens,
     read_flag,
     read_head_mask,
@@ -173,6 +174,8 @@ class Trunk(EncoderPreTrainedModel):
         input_ids = read_integers("input_ids", input_ids)
         batch, length = check_tokens(input_ids, inputs_embeds, config.vocab_size, config.hidden_size)
         device = cast(Tensor, input_ids if inputs_embeds is None else inputs_embeds).device
+        if inputs_embeds is not None and not torch.is_autocast_enabled(device.type):
+            check_same_dtype("inputs_embeds", inputs_embeds, self.dtype)
         mask = read_attention_mask(attention_mask, batch, length, device)
         inputs = EncoderInputs(
             ids=input_ids,

@@ -15,8 +15,9 @@ def mean_pool(states: Tensor, tokens: Tensor) -> Tensor:
 
 
 def cls_pool(states: Tensor, tokens: Tensor) -> Tensor:
-    """State of the first real token, wherever the padding stands. [batch, length, hidden] -> [batch, hidden]."""
-    return states[torch.arange(states.shape[0], device=states.device), first_token(tokens)]
+    """State of the first real token; zero for a sequence that has none. [batch, length, hidden] -> [batch, hidden]."""
+    first = states[torch.arange(states.shape[0], device=states.device), first_token(tokens)]
+    return first.masked_fill(~tokens.any(dim=1)[:, None], 0.0)
 
 
 POOLINGS = {"mean": mean_pool, "cls": cls_pool}

@@ -22,6 +22,7 @@ from transformers.modeling_outputs import (
     TokenClassifierOutput,
 )
 
+from encoders_shared.errors import check_tensor
 from encoders_shared.losses import IGNORED, check_label_shape, class_loss, sequence_loss, span_loss
 from encoders_shared.model import EncoderPreTrainedModel
 from encoders_shared.outputs import EncoderOutput
@@ -223,7 +224,14 @@ class QuestionAnswering(TaskModel):
         return_dict: bool | None = None,
         **options: Any,
     ) -> QuestionAnsweringModelOutput | tuple:
-        """Score each token as first and last of the answer; positions [batch] outside the sequence are ignored."""
+        """Score each token as first and last of the answer; positions [batch] outside the sequence are ignored.
+
+        Raises:
+            ValueError: only one of `start_positions` and `end_positions` was passed.
+        """
+        if (start_positions is None) != (end_positions is None):
+            missing = "start_positions" if start_positions is None else "end_positions"
+            raise ValueError(f"the loss needs start_positions and end_positions; {missing} is missing.")
         encoded = self.encode_for_task(
             options,
             input_ids,
@@ -268,15 +276,13 @@ class MultipleChoice(TaskModel):
     ) -> MultipleChoiceModelOutput | tuple:
         """Score each choice [batch, choices]; `labels` are the numbers of the right ones [batch]."""
         given = input_ids if inputs_embeds is None else inputs_embeds
-        if given is not None and given.dim() < 3:
-            raise ValueError(f"multiple choice takes [batch, choices, length], got shape {list(given.shape)}.")
         encoded = self.encode_for_task(
             options,
-            _flatten_choices(input_ids),
-            _flatten_choices(attention_mask),
-            _flatten_choices(position_ids),
+            _flatten_choices("input_ids", input_ids),
+            _flatten_choices("attention_mask", attention_mask),
+            _flatten_choices("position_ids", position_ids, for_all_rows=True),
             head_mask,
-            _flatten_choices(inputs_embeds),
+            _flatten_choices("inputs_embeds", inputs_embeds),
             output_attentions,
             output_hidden_states,
         )
@@ -291,6 +297,13 @@ class MultipleChoice(TaskModel):
         return self.finish(output, return_dict)
 
 
-def _flatten_choices(tensor: Tensor | None) -> Tensor | None:
-    """[batch, choices, ...] -> [batch * choices, ...]."""
-    return None if tensor is None else tensor.flatten(0, 1)
+def _flatten_choices(name: str, tensor: Tensor | None, *, for_all_rows: bool = False) -> Tensor | None:
+    """[batch, choices, ...] -> [batch * choices, ...]; what may be the same `for_all_rows` can lack these axes."""
+    if tensor is None:
+        return None
+    check_tensor(name, tensor)
+    if tensor.dim() >= 3:
+        return tensor.flatten(0, 1)
+    if for_all_rows:
+        return tensor
+    raise ValueError(f"multiple choice takes {name} of [batch, choices, length], got shape {list(tensor.shape)}.")

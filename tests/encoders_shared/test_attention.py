@@ -200,25 +200,38 @@ def test_tiles_cover_every_pair_once(backend):
 
 
 @pytest.mark.parametrize(
-    ("device", "length", "plain", "training", "weights", "expected"),
+    ("device", "length", "has_positions", "training", "weights", "expected"),
     [
-        ("cpu", 8, False, False, False, "tiled"),
-        ("cpu", 8, False, True, False, "sdpa"),
-        ("cpu", 512, False, True, False, "tiled"),
-        ("cpu", 512, True, True, False, "sdpa"),
-        ("meta", 512, False, False, False, "sdpa"),
-        ("cpu", 8, False, False, True, "eager"),
+        ("cpu", 8, True, False, False, "tiled"),
+        ("cpu", 8, True, True, False, "sdpa"),
+        ("cpu", 512, True, True, False, "tiled"),
+        ("cpu", 512, False, True, False, "sdpa"),
+        ("meta", 512, True, False, False, "sdpa"),
+        ("cpu", 8, True, False, True, "eager"),
     ],
 )
-def test_what_auto_takes(device, length, plain, training, weights, expected):
+def test_what_auto_takes(device, length, has_positions, training, weights, expected):
     query = torch.empty(1, 1, length, 4, device=device, requires_grad=training)
-    assert choose(AttentionSettings("auto", None, None, weights), query, plain=plain) == expected
+    assert (
+        choose(AttentionSettings("auto", None, None, weights), query, has_positions=has_positions, dropout=0.0)
+        == expected
+    )
 
 
 def test_auto_looks_at_the_longest_packed_sequence():
     query = torch.empty(1, 1, 600, 4, requires_grad=True)
-    assert choose(AttentionSettings("auto", None, None, False, lengths=[300, 300]), query, plain=False) == "sdpa"
-    assert choose(AttentionSettings("auto", None, None, False, lengths=[512, 88]), query, plain=False) == "tiled"
+    for lengths, expected in ([300, 300], "sdpa"), ([512, 88], "tiled"):
+        settings = AttentionSettings("auto", None, None, False, lengths)
+        assert choose(settings, query, has_positions=True, dropout=0.0) == expected
+
+
+@pytest.mark.parametrize(("length", "expected"), [(8, "sdpa"), (512, "tiled")])
+def test_auto_takes_the_same_with_and_without_gradients_where_weights_are_dropped(length, expected):
+    for training in (False, True):
+        query = torch.empty(1, 1, length, 4, requires_grad=training)
+        for has_positions in (False, True):
+            settings = AttentionSettings("auto", None, None, False)
+            assert choose(settings, query, has_positions=has_positions, dropout=0.1) == expected
 
 
 def test_no_gradient_of_a_gradient_through_tiles(problem):

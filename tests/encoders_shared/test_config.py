@@ -3,12 +3,18 @@
 import json
 
 import pytest
+import torch
 
 from encoders_shared.config import (
+    LEAST_MEMORY,
     EncoderConfig,
+    memory_limit,
     require_at_least,
+    require_at_most,
+    require_between,
     require_choice,
     require_probability,
+    require_token_id,
     typed_fields,
 )
 from encoders_shared.errors import ConfigurationError
@@ -36,6 +42,12 @@ class StrictToyConfig(ToyConfig):
     def check(self):
         super().check()
         require_at_least("width", self.width, 2)
+
+
+@typed_fields
+class AliasConfig(ToyConfig):
+    model_type = "alias"
+    attribute_map = {"width": "hidden_size"}
 
 
 def test_defaults_and_arguments():
@@ -82,6 +94,108 @@ def test_refused(field, value, message):
         ToyConfig(**{field: value})
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("num_labels", "3", "num_labels is '3'; a whole number of at least 1 is needed"),
+        ("num_labels", True, "num_labels is True; a whole number"),
+        ("num_labels", 2.5, r"num_labels is 2\.5; a whole number"),
+        ("num_labels", 0, "num_labels is 0; it must be at least 1"),
+        ("num_labels", 10**9, "num_labels is 1,000,000,000; it must be at most 1,000,000"),
+        ("id2label", {"a": "b"}, "id2label has the id 'a'; ids are whole numbers from 0 on"),
+        ("id2label", {True: "b"}, "id2label has the id True"),
+        ("id2label", {}, "the number of labels in id2label is 0; it must be at least 1"),
+        ("id2label", ["a"], "'id2label'.*list"),
+        ("label2id", 3, "'label2id'.*int"),
+        ("dtype", "int8", "dtype is 'int8'; allowed: float64, float32, bfloat16, float16"),
+        ("dtype", "nn", "dtype is 'nn'; allowed"),
+        ("dtype", "flaot32", "dtype is 'flaot32'; allowed: .* Did you mean 'float32'"),
+        ("torch_dtype", 3, "torch_dtype is 3; allowed"),
+        (
+            "attn_implementation",
+            "flash",
+            'attn_implementation.*"flash".* not supported',
+        ),
+        ("output_attentions", "yes", "output_attentions is 'yes'; allowed: True, False, None"),
+        ("output_hidden_states", 3, "'output_hidden_states'.*value 3"),
+        ("return_dict", "no", "'return_dict'.*'no'"),
+        ("problem_type", 3, "'problem_type'.*value 3"),
+        ("hidden_size", 2**60, "hidden_size is a whole number of 61 bits; at most 53 are allowed"),
+        ("hidden_size", 10**400, "hidden_size is a whole number of 1329 bits"),
+        ("check", 3, "ToyConfig has no field 'check': the name is a part of its class"),
+        ("to_dict", {}, "ToyConfig has no field 'to_dict'"),
+        ("attribute_map", {}, "ToyConfig has no field 'attribute_map'"),
+        ("__class__", 3, "ToyConfig has no field '__class__'"),
+        ("per_layer_config", {0: {"hidden_size": 4}}, "ToyConfig has no field 'per_layer_config'"),
+        ("layer_types", 3, "ToyConfig can't keep the values of layer_types: 'int' object is not iterable"),
+    ],
+)
+def test_what_transformers_does_not_check(field, value, message):
+    with pytest.raises(ConfigurationError, match=message):
+        ToyConfig(**{field: value})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"num_labels": 3, "id2label": {0: "a", 1: "b"}}, "num_labels is 3, but id2label names 2 labels; pass one"),
+        ({"num_labels": 1, "problem_type": "single_label_classification"}, "problem_type.*requires `num_labels > 1`"),
+        ({"output_attentions": True, "attn_implementation": "sdpa"}, "output_attentions.*attn_implementation"),
+    ],
+)
+def test_contradictions(fields, message):
+    with pytest.raises(ConfigurationError, match=message):
+        ToyConfig(**fields)
+
+
+def test_keys_that_mean_something_to_transformers_alone_are_kept():
+    kept = {"head_dim": 3, "num_heads": 5, "embed_dim": 7, "layer_types": ["full_attention"], "is_decoder": True}
+    config = ToyConfig(**kept)
+    assert {name: getattr(config, name) for name in kept} == kept
+
+
+def test_labels_and_formats_as_files_have_them():
+    config = ToyConfig(id2label={"0": "no", "1": 1}, label2id={"no": 0}, torch_dtype="float16")
+    assert (config.id2label, config.num_outputs, config.dtype) == ({0: "no", 1: 1}, 2, torch.float16)
+    assert ToyConfig(num_labels=2, id2label={0: "no", 1: "yes"}).num_outputs == 2
+    assert ToyConfig(dtype=torch.bfloat16).dtype == torch.bfloat16
+
+
+def test_another_name_of_a_field():
+    config = AliasConfig(width=12)
+    assert config.hidden_size == 12
+    with pytest.raises(ConfigurationError, match="'hidden_size' expected int, got str"):
+        config.width = "12"
+    with pytest.raises(ConfigurationError, match="'hidden_size' expected int, got NoneType"):
+        AliasConfig(width=None)
+    with pytest.raises(
+        ConfigurationError, match="'width' and 'hidden_size' are the same field, but 12 and 6 were given"
+    ):
+        AliasConfig(width=12, hidden_size=6)
+
+
+def test_the_estimate_of_a_family_that_has_none():
+    config = ToyConfig(vocab_size=1_000, hidden_size=64, num_hidden_layers=3)
+    assert config.count_parameters() == 1_000 * 64 + 3 * 12 * 64**2
+    with pytest.raises(
+        ConfigurationError, match=r"takes 4,096 GB in float32; this machine has memory for \d+ GB. The "
+    ):
+        ToyConfig(vocab_size=10**9, hidden_size=1_024)
+
+
+def test_a_machine_that_does_not_tell_its_memory(monkeypatch):
+    def sysconf(name):
+        raise ValueError(f"unrecognized configuration name: {name}")
+
+    assert memory_limit() >= LEAST_MEMORY
+    monkeypatch.setattr("os.sysconf", sysconf)
+    assert memory_limit() == LEAST_MEMORY
+    monkeypatch.setattr("os.sysconf", lambda name: 1_000)
+    assert memory_limit() == LEAST_MEMORY
+    monkeypatch.setattr("os.sysconf", lambda name: 1_000_000)
+    assert memory_limit() == 10**12
+
+
 def test_a_value_set_later_has_its_type_checked_too():
     config = ToyConfig()
     with pytest.raises(ConfigurationError, match="'hidden_size' expected int, got str"):
@@ -107,6 +221,23 @@ def test_require_at_least():
     require_at_least("x", 3, 3)
     with pytest.raises(ConfigurationError, match=r"x is 2\.5; it must be at least 3\."):
         require_at_least("x", 2.5, 3)
+
+
+def test_the_other_bounds():
+    require_at_most("x", 3, 3)
+    require_between("x", 1, 1, 2)
+    require_token_id("x", None, 1)
+    require_token_id("x", 9, 10)
+    with pytest.raises(ConfigurationError, match="x is 4,000; it must be at most 3,000"):
+        require_at_most("x", 4_000, 3_000)
+    for value in (0.9, 2.1, float("nan")):
+        with pytest.raises(ConfigurationError, match=f"x is {value}; it must be between 1 and 2"):
+            require_between("x", value, 1, 2)
+    for value in (-1, 10):
+        with pytest.raises(ConfigurationError, match=rf"x is {value}; allowed: 0 \.\. 9 \(vocab_size is 10\), or None"):
+            require_token_id("x", value, 10)
+    with pytest.raises(ConfigurationError, match="x is nan; it must be at least 3"):
+        require_at_least("x", float("nan"), 3)
 
 
 @pytest.mark.parametrize("value", [None, 0, 0.5, 1])

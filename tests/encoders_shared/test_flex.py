@@ -43,3 +43,9 @@ def test_what_it_lacks(problem):
         case.run("flex")
     with torch.no_grad():
         case.run("flex")
+
+
+def test_an_empty_batch(problem):
+    case = problem(batch=0, dtype=torch.float32)
+    case.allowed = torch.ones(0, 1, 1, 5, dtype=torch.bool)
+    assert case.run("flex")[0].shape == (0, 5, 12)

@@ -49,7 +49,6 @@ class HelmBertTest(FamilyTest, unittest.TestCase):
         "max_position_embeddings": 64,
         "max_relative_positions": 64,
         "position_buckets": 16,
-        "mask_token_id": None,  # the suite builds a model for four words; the published id is 4
     }
     test_resize_position_embeddings = True
     test_all_params_have_gradient = False  # one table has none, see own.py
@@ -65,7 +64,6 @@ class NorbertTest(FamilyTest, unittest.TestCase):
         "intermediate_size": 37,
         "max_position_embeddings": 64,
         "position_bucket_size": 8,
-        "mask_token_id": None,  # as above
         "num_reserved_ids": 0,  # the suite labels every token with 0
     }
 

@@ -45,7 +45,7 @@ TILED_TRAINING = 512
 BACKENDS = {"eager": by_sequence(eager), "sdpa": by_sequence(sdpa), "tiled": tiled, "flex": flex}
 
 
-def choose(settings: AttentionSettings, query: Tensor, *, plain: bool) -> str:
+def choose(settings: AttentionSettings, query: Tensor, *, has_positions: bool, dropout: float) -> str:
     """Return the backend that a call runs on.
 
     Where a caller asks for weights, it is eager: no other backend has them. While a graph is captured, tiles can't be
@@ -59,7 +59,9 @@ def choose(settings: AttentionSettings, query: Tensor, *, plain: bool) -> str:
     Args:
         settings: what was asked for.
         query: [batch, heads, length, head size].
-        plain: there are neither relative positions nor dropout.
+        has_positions: there are relative positions.
+        dropout: probability of dropping a weight. Any makes it training, gradients or not: checkpointing runs a call
+            first without them, then with them, and both have to drop the same weights.
     """
     if settings.need_weights:
         return "eager"
@@ -68,7 +70,8 @@ def choose(settings: AttentionSettings, query: Tensor, *, plain: bool) -> str:
     if settings.backend != "auto":
         return settings.backend
     longest = query.shape[2] if settings.lengths is None else max(settings.lengths)
-    training = torch.is_grad_enabled() and query.requires_grad
+    training = dropout > 0 or (torch.is_grad_enabled() and query.requires_grad)
+    plain = not has_positions and not dropout
     tiles_pay = query.device.type == "cpu" and not plain and (longest >= TILED_TRAINING or not training)
     return "tiled" if tiles_pay else "sdpa"
 

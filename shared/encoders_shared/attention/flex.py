@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from encoders_shared.attention.interface import AttentionSettings, RelativePositions, mask_heads
+from encoders_shared.errors import ConfigurationError
 
 
 def flex(
@@ -28,12 +29,15 @@ def flex(
     """Use torch's FlexAttention; position scores are looked up as the kernel meets each pair.
 
     Raises:
-        ValueError: there is dropout, or gradients are wanted on a CPU; FlexAttention has neither.
+        ConfigurationError: there is dropout, which FlexAttention does not have.
+        ValueError: gradients are wanted on a CPU, where it has none.
     """
     _check(query, dropout)
     from torch.nn.attention.flex_attention import create_block_mask
 
     batch, _, length, _ = query.shape
+    if not batch:
+        return torch.empty_like(value), None
     query = query * scale  # before the products, so that half precision does not overflow
     visible, block_mask = _visible(settings, query.device), None
     if visible is not None:
@@ -50,7 +54,7 @@ def flex(
 
 def _check(query: Tensor, dropout: float) -> None:
     if dropout:
-        raise ValueError(
+        raise ConfigurationError(
             f"the flex attention backend has no dropout, got {dropout}: set the attention dropout of the configuration "
             "to 0, or choose another backend with model.set_attn_implementation('auto')."
         )
