@@ -18,6 +18,7 @@ from torch import Tensor, nn
 import encoders
 from benchmarks.cases import PRESETS, SHAPES, Case
 from encoders_shared.attention import BACKENDS
+from encoders_shared.model import Trunk
 
 Model = Callable[..., Any]
 PUBLISHED = {  # module, class, configuration class
@@ -31,6 +32,14 @@ PUBLISHED = {  # module, class, configuration class
 def ours(case: Case, **overrides: Any) -> nn.Module:
     """Our model, with the backend that it chooses itself."""
     return encoders.create(PRESETS[case.family], **case.overrides(), **overrides)
+
+
+def ours_packing(case: Case, packing: bool) -> nn.Module:
+    """Our model, always or never packed where there is padding."""
+    model = ours(case)
+    assert isinstance(model, Trunk)
+    model.packing = packing
+    return model
 
 
 def published(case: Case) -> nn.Module:
@@ -105,6 +114,8 @@ PEERS: dict[str, tuple[Callable[[Case], Model], tuple[str, ...]]] = {  # how to 
     "transformers-eager": (lambda case: transformers_distilbert(case, "eager"), ("distilbert",)),
     "debertav2": (transformers_deberta, ("helmbert", "helmbert-unbucketed")),
     "onnxruntime": (OnnxModel, tuple(PRESETS)),
+    "ours-packed": (lambda case: ours_packing(case, True), tuple(PRESETS)),
+    "ours-padded": (lambda case: ours_packing(case, False), tuple(PRESETS)),
     **{
         f"ours-{name}": (lambda case, name=name: ours(case, attn_implementation=name), tuple(PRESETS))
         for name in BACKENDS
