@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
+from encoders_shared.evaluation import evaluating
 from encoders_shared.masks import read_attention_mask
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class ParityReport:
             lines.append(f"{one.name:<24}{one.absolute:>12.2e}{one.relative:>12.2e}{mark}")
         lines += [f"not compared: {reason}" for reason in self.left_out]
         verdict = "agree everywhere" if self.agree else f"depart at {self.first_departure}"
-        return "\n".join([*lines, f"The models {verdict} (relative tolerance {self.tolerance:.0e})."])
+        return "\n".join([*lines, f"The models {verdict} (relative tolerance {self.tolerance:g})."])
 
 
 def parity(
@@ -101,16 +102,18 @@ def parity(
             precision 1e-2 (float16) or 1e-1 (bfloat16); small faults, such as a wrong epsilon, show only in float64.
 
     Raises:
-        ValueError: the tolerance is negative, a model returns no hidden states, or the models return different fields
-            or tensors of different shapes.
+        ValueError: the tolerance is negative, no token is real, a model returns no hidden states, or the models return
+            different fields or tensors of different shapes.
     """
     if not tolerance >= 0:
         raise ValueError(f"tolerance is {tolerance}; a number from 0 on is needed, such as 1e-5.")
+    tokens = _tokens(inputs)
+    if not tokens.any():
+        raise ValueError("the batch has no real token, so there is nothing to compare: pass some, with a mask of 1.")
     first, second = _states(model_a, inputs), _states(model_b, inputs)
     left_out = _drop_other_poolings((model_a, model_b), (first, second))
     if first.keys() != second.keys():
         raise ValueError(f"the models can't be compared: one gives {list(first)}, the other {list(second)}.")
-    tokens = _tokens(inputs)
     differences = []
     for name, a in first.items():
         b = second[name]
@@ -130,7 +133,7 @@ def difference_figure(report: ParityReport, title: str = "") -> Figure:
     figure = Figure(figsize=(max(6.0, 1.5 + 0.3 * len(names)), 4.0), layout="constrained")
     axes = figure.subplots()
     axes.semilogy(range(len(names)), heights, "o-", color="C0")
-    axes.axhline(report.tolerance, color="0.4", linestyle="dashed", label=f"tolerance {report.tolerance:.0e}")
+    axes.axhline(report.tolerance, color="0.4", linestyle="dashed", label=f"tolerance {report.tolerance:g}")
     for place, one in enumerate(report.differences):
         if not isfinite(one.relative):
             axes.axvline(place, color="C3", linestyle="dotted", label=f"{one.name}: nan or infinite")
@@ -148,13 +151,8 @@ def _states(model: nn.Module, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]
     moved = {name: value.to(weight.device) for name, value in inputs.items()}
     if "inputs_embeds" in moved:
         moved["inputs_embeds"] = moved["inputs_embeds"].to(weight.dtype)
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            output = model(**moved, output_hidden_states=True, return_dict=True)
-    finally:
-        model.train(training)
+    with evaluating(model):
+        output = model(**moved, output_hidden_states=True, return_dict=True)
     if output.get("hidden_states") is None:
         raise ValueError(f"{type(model).__name__} returns no hidden states, so its layers can't be compared.")
     states = {f"layer {i}" if i else "embeddings": state for i, state in enumerate(output.hidden_states)}

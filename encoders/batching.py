@@ -19,6 +19,7 @@ from torch.utils.data import Sampler
 from tqdm import tqdm
 
 from encoders_shared.errors import listed, suggestion
+from encoders_shared.evaluation import evaluating
 from encoders_shared.model import EncoderPreTrainedModel
 
 Row = TypeVar("Row")
@@ -156,10 +157,5 @@ def encode_in_batches(
             return [one[:length] for one, length in zip(values, lengths.tolist(), strict=True)]
         return list(values)
 
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            return map_in_batches(run, token_ids, [len(row) for row in token_ids], max_tokens)
-    finally:
-        model.train(training)
+    with evaluating(model):
+        return map_in_batches(run, token_ids, [len(row) for row in token_ids], max_tokens)

@@ -28,7 +28,7 @@ class EncoderCard:
         intermediate_size: width inside the feed-forward network.
         parameters: of the bare model.
         parameters_masked_lm: with the masked-LM head, whose decoder is shared with the word embeddings.
-        maximum_length: longest sequence in tokens, None for any.
+        maximum_length: longest sequence in tokens that every task takes, None for any.
         beyond_maximum: what happens beyond it.
         positions: kind of positions.
         position_ids: what passing position ids does.
@@ -98,7 +98,7 @@ def make_card(name: str, family: Family) -> EncoderCard:
         intermediate_size=config.intermediate_size,
         parameters=count_parameters(family, name, None),
         parameters_masked_lm=count_parameters(family, name, "masked-lm"),
-        maximum_length=family.maximum_length(config),
+        maximum_length=family.maximum_length(config, "masked-lm"),
         beyond_maximum=family.beyond_maximum,
         positions=family.positions,
         position_ids=family.position_ids,

@@ -69,7 +69,7 @@ class Family:
         positions: what kind of positions it has.
         position_ids: what passing them does.
         padding: on which sides padding is harmless.
-        maximum_length: from a configuration to the longest sequence, or None for any.
+        maximum_length: from a configuration and a task (None: the bare model) to the longest sequence, or None for any.
         beyond_maximum: what happens to, or can be done about, longer sequences.
         notes: what else a person should know before using it.
         tokenizer_class: what AutoTokenizer should load for it.
@@ -86,7 +86,7 @@ class Family:
     positions: str
     position_ids: str
     padding: str
-    maximum_length: Callable[[EncoderConfig], int | None]
+    maximum_length: Callable[[EncoderConfig, str | None], int | None]
     beyond_maximum: str
     notes: tuple[str, ...] = ()
     tokenizer_class: type[PreTrainedTokenizerBase] | None = field(default=None)

@@ -16,6 +16,7 @@ from encoders.family import Family, Preset
 from encoders.loading import load_tokenizer
 from encoders.registry import family_of, list_encoders
 from encoders_shared.config import EncoderConfig
+from encoders_shared.errors import suggestion
 from encoders_shared.model import EncoderPreTrainedModel
 
 
@@ -41,8 +42,8 @@ class Side:
 
     @property
     def maximum_length(self) -> int | None:
-        """The longest sequence, in tokens; None for any."""
-        return self.family.maximum_length(self.config)
+        """The longest sequence that its head takes, in tokens; None for any."""
+        return self.family.maximum_length(self.config, self.head)
 
     def skeleton(self, task: str | None) -> EncoderPreTrainedModel:
         """Return its model for a task, without memory."""
@@ -70,8 +71,13 @@ def open_side(source: str | os.PathLike[str]) -> Side:
         ValueError: there is nothing of this name.
         CheckpointError: it is a checkpoint of no family here, or can't be read.
     """
-    name = str(source)
-    if name in list_encoders() or ("/" not in name and not Path(name).exists()):
+    name, presets = str(source), list_encoders()
+    if name not in presets and "/" not in name and not Path(name).exists():
+        raise ValueError(
+            f"{name!r} is neither the name of an encoder nor a folder here.{suggestion(name, presets)} Names are those "
+            "of `encoders list`; the id of a repository on a hub is OWNER/NAME."
+        )
+    if name in presets:
         family = family_of(name)
         return Side(name, family, family.presets[name].config(), family.presets[name], None, None)
     checkpoint = open_checkpoint(source)

@@ -93,7 +93,7 @@ def _refuse_absurd_sizes(folder: CheckpointFolder, fields: Mapping[str, Any], we
         if isinstance(value, int) and value > max(longest, SIZE_LIMIT):
             raise CheckpointError(
                 f"{folder.path}: the configuration asks for {name}={value:,}, but no tensor of the files is longer "
-                f"than {longest:,}. A table of that many rows would take {4 * value * longest / 1e9:,.1f} GB."
+                f"than {longest:,}. At that size a single table can take {4 * value * longest / 1e9:,.1f} GB."
             )
     for name, value in fields.items():
         if name.endswith("layers") and isinstance(value, int) and value > len(weights.facts):

@@ -20,12 +20,18 @@ from encoders.checkpoints.weights import FLOATING
 from encoders.family import AUTO_CLASSES
 from encoders.registry import check_task, families
 from encoders.sides import Side, open_side
+from encoders_shared.attention import read_backend
 from encoders_shared.checkpoints import CheckpointError
 from encoders_shared.config import EncoderConfig
 from encoders_shared.errors import listed, suggestion
+from encoders_shared.model import EncoderPreTrainedModel
 
 THEIRS = "transformers:"
 LINES, LONGEST, RANDOM_LENGTHS = 32, 512, (32, 19, 9, 3)
+_NOT_OF_THE_MODEL = (  # keys of config.json that make transformers fetch code, read other files or change the numbers
+    *("_attn_implementation", "attn_implementation", "auto_map", "dtype", "torch_dtype"),
+    *("quantization_config", "transformers_weights"),
+)
 
 
 def open_named(name: str) -> Side:
@@ -76,7 +82,7 @@ def make_inputs(sides: Sequence[Side], file: Path | None, task: str | None, seed
     Raises:
         ValueError: the file holds no text, or there is no tokenizer for it.
     """
-    longest = min([LONGEST, *(side.maximum_length or LONGEST for side in sides)])
+    longest = min([LONGEST, *(side.family.maximum_length(side.config, task) or LONGEST for side in sides)])
     if file is None:
         batch = _random_batch(min(side.config.vocab_size for side in sides), longest, seed)
         origin = f"random ids (seed {seed})"
@@ -88,13 +94,14 @@ def make_inputs(sides: Sequence[Side], file: Path | None, task: str | None, seed
     return {n: rows[None] for n, rows in batch.items()} if task == "multiple-choice" else batch, origin
 
 
-def describe(name: str, model: PreTrainedModel) -> dict[str, str]:
-    """Say what a side is."""
+def describe(name: str, side: Side, model: PreTrainedModel) -> dict[str, str]:
+    """Say what a side is. What transformers calls sdpa is "auto" in this library's models; see `read_backend`."""
+    implementation = model.config._attn_implementation
     return {
-        "source": name,
+        "source": name if side.preset is None else f"{name} (random weights)",
         "class": f"{type(model).__module__.partition('.')[0]}.{type(model).__name__}",
         "dtype": str(model.dtype).removeprefix("torch."),
-        "backend": str(model.config._attn_implementation),
+        "backend": read_backend(implementation) if isinstance(model, EncoderPreTrainedModel) else str(implementation),
         "device": str(model.device),
     }
 
@@ -104,7 +111,9 @@ def _load_theirs(
 ) -> tuple[PreTrainedModel, list[str]]:
     """Load a folder with transformers' own class, found by its model type; no code of the folder is run.
 
-    Our reader opens it first: it refuses pickles with code, links that leave the folder and headers that lie.
+    Our reader opens it first: it refuses pickles with code, links that leave the folder and headers that lie. Keys of
+    config.json that say how to run a model, not what it is, are left out: one may name a kernel on a hub. As in
+    `encoders.load`, the type of the parameters is the stored one.
     """
     checkpoint = open_checkpoint(source)
     folder = checkpoint.folder
@@ -115,9 +124,15 @@ def _load_theirs(
             f"{source} is a {checkpoint.recognised.layout.name} with model_type {model_type!r}, for which transformers "
             f"has no class of its own. It has some for: {listed(known)}."
         )
-    config = known[model_type].from_pretrained(folder.path)
+    fields = {key: value for key, value in folder.config.items() if key not in _NOT_OF_THE_MODEL}
+    config = known[model_type].from_dict(fields)
     model, info = AUTO_CLASSES[task].from_pretrained(
-        folder.path, config=config, dtype="auto", trust_remote_code=False, output_loading_info=True, **options
+        folder.path,
+        config=config,
+        dtype="auto",
+        trust_remote_code=False,
+        output_loading_info=True,
+        **{"attn_implementation": "sdpa", **options},
     )
     compared = (name for name in info["missing_keys"] if "pooler" not in name.split("."))  # its vector is left out
     return model, list(compared)

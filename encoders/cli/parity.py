@@ -13,7 +13,7 @@ from encoders.experiments.errors import MissingExtraError
 DEPARTED = 1
 _SIDE = "A name from `encoders list`, a checkpoint folder or hub id, or transformers:FOLDER."
 _TYPES = "float64, float32, bfloat16 or float16."
-_BACKEND = "Attention backend, such as eager or sdpa."
+_BACKEND = "Attention backend: auto (sdpa is its other name), eager, tiled or flex; for transformers: eager or sdpa."
 
 
 def parity(
@@ -30,8 +30,8 @@ def parity(
     seed: Annotated[int, typer.Option(help="For the weights of names, and for random ids.")] = 0,
     dtype_a: Annotated[str | None, typer.Option(help=_TYPES, show_default="as stored")] = None,
     dtype_b: Annotated[str | None, typer.Option(help=_TYPES, show_default="as stored")] = None,
-    backend_a: Annotated[str | None, typer.Option(help=_BACKEND, show_default="as torch allows")] = None,
-    backend_b: Annotated[str | None, typer.Option(help=_BACKEND, show_default="as torch allows")] = None,
+    backend_a: Annotated[str | None, typer.Option(help=_BACKEND, show_default="auto")] = None,
+    backend_b: Annotated[str | None, typer.Option(help=_BACKEND, show_default="auto")] = None,
     device_a: Annotated[str, typer.Option(help="cpu, cuda, ...")] = "cpu",
     device_b: Annotated[str, typer.Option(help="cpu, cuda, ...")] = "cpu",
     plot: Annotated[Path | None, typer.Option(help="Draw the differences by depth, a .png, .svg or .pdf file.")] = None,
@@ -62,7 +62,7 @@ def parity(
             load_side(b, second, task, seed, dtype_b, backend_b, device_b),
         ]
         report = compare(models[0], models[1], batch, tolerance=tolerance)
-        sides = [describe(name, model) for name, model in zip((a, b), models, strict=True)]
+        sides = [describe(*facts) for facts in zip((a, b), (first, second), models, strict=True)]
         if plot is not None:
             difference_figure(report, title=f"{a} and {b}").savefig(plot)
     if as_json:

@@ -14,6 +14,7 @@ from encoders.distilbert.pruning import prune_columns, prune_rows, remaining_hea
 from encoders_shared.attention import AttentionSettings, attention, split_heads
 from encoders_shared.compat import GradientCheckpointingLayer
 from encoders_shared.compat import initialization as init
+from encoders_shared.dropout import Dropout
 from encoders_shared.inputs import EncoderInputs, absolute_positions
 from encoders_shared.model import BareModel, EncoderPreTrainedModel
 from encoders_shared.outputs import EncoderOutput
@@ -49,7 +50,7 @@ class Embeddings(nn.Module):
         position_table = SinusoidalEmbedding if config.sinusoidal_pos_embds else nn.Embedding
         self.position_embeddings = position_table(config.max_position_embeddings, config.dim)
         self.LayerNorm = nn.LayerNorm(config.dim, eps=LAYER_NORM_EPS)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, inputs: EncoderInputs) -> Tensor:
         words = self.word_embeddings(inputs.ids) if inputs.embeds is None else inputs.embeds
@@ -101,7 +102,7 @@ class FeedForward(nn.Module):
         self.lin1 = nn.Linear(config.dim, config.hidden_dim)
         self.activation = get_activation(config.activation)
         self.lin2 = nn.Linear(config.hidden_dim, config.dim)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, states: Tensor) -> Tensor:
         return self.dropout(self.lin2(self.activation(self.lin1(states))))

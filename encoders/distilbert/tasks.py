@@ -7,6 +7,7 @@ from transformers.activations import get_activation
 
 from encoders.distilbert.config import DistilBertConfig
 from encoders.distilbert.encoder import LAYER_NORM_EPS, DistilBertModel, DistilBertPreTrainedModel
+from encoders_shared.dropout import Dropout
 from encoders_shared.tasks import (
     MaskedLM,
     MultipleChoice,
@@ -42,7 +43,7 @@ class DistilBertForSequenceClassification(SequenceClassification, DistilBertPreT
         self.distilbert = DistilBertModel(config)
         self.pre_classifier = nn.Linear(config.dim, config.dim)
         self.activation = nn.ReLU()
-        self.dropout = nn.Dropout(config.seq_classif_dropout)
+        self.dropout = Dropout(config.seq_classif_dropout)
         self.classifier = nn.Linear(config.dim, config.num_outputs)
         self.post_init()
 
@@ -55,7 +56,7 @@ class DistilBertForTokenClassification(TokenClassification, DistilBertPreTrained
     def __init__(self, config: DistilBertConfig):
         super().__init__(config)
         self.distilbert = DistilBertModel(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.classifier = nn.Linear(config.dim, config.num_outputs)
         self.post_init()
 
@@ -68,7 +69,7 @@ class DistilBertForQuestionAnswering(QuestionAnswering, DistilBertPreTrainedMode
     def __init__(self, config: DistilBertConfig):
         super().__init__(config)
         self.distilbert = DistilBertModel(config)
-        self.dropout = nn.Dropout(config.qa_dropout)
+        self.dropout = Dropout(config.qa_dropout)
         self.qa_outputs = nn.Linear(config.dim, 2)
         self.post_init()
 
@@ -83,6 +84,6 @@ class DistilBertForMultipleChoice(MultipleChoice, DistilBertPreTrainedModel):
         self.distilbert = DistilBertModel(config)
         self.pre_classifier = nn.Linear(config.dim, config.dim)
         self.activation = nn.ReLU()
-        self.dropout = nn.Dropout(config.seq_classif_dropout)
+        self.dropout = Dropout(config.seq_classif_dropout)
         self.classifier = nn.Linear(config.dim, 1)
         self.post_init()

@@ -149,7 +149,7 @@ def _check_length(
 ) -> None:
     config = cast(EncoderConfig, model.config)
     family = next(family for family in families().values() if isinstance(config, family.config_class))
-    limit = family.maximum_length(config)
+    limit = family.maximum_length(config, None)  # no comparison predicts masked words
     if max_length is None:
         refuse_longer_texts(data, texts, limit or config.max_position_embeddings, name)
     elif limit is not None and max_length > limit:

@@ -29,7 +29,7 @@ FAMILY = Family(
     positions="relative, a table in each layer; absolute ones in the masked-LM head alone",
     position_ids="used by the masked-LM head's decoder, ignored elsewhere",
     padding="left or right",
-    maximum_length=lambda config: config.max_position_embeddings,
+    maximum_length=lambda config, task: config.max_position_embeddings if task == "masked-lm" else None,
     beyond_maximum="an error in the masked-LM head (resize_position_embeddings helps); the others take any length",
     notes=(
         "use_emd=False (masked LM) skips the enhanced mask decoder",

@@ -13,6 +13,7 @@ from encoders.helmbert.config import HELMBertConfig
 from encoders.helmbert.ngram import NgramLayer
 from encoders_shared.attention import AttentionSettings, RelativePositions, attention, split_heads
 from encoders_shared.compat import GradientCheckpointingLayer
+from encoders_shared.dropout import Dropout
 from encoders_shared.initialisation import torch_default_convolution
 from encoders_shared.inputs import EncoderInputs, absolute_positions
 from encoders_shared.model import BareModel, EncoderPreTrainedModel
@@ -43,7 +44,7 @@ class Embeddings(nn.Module):
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
         self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.layer_norm = nn.LayerNorm(config.hidden_size)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, inputs: EncoderInputs) -> Tensor:
         words = self.word_embeddings(inputs.ids) if inputs.embeds is None else inputs.embeds
@@ -71,7 +72,7 @@ class DisentangledSelfAttention(nn.Module):
         self.pos_key_proj = nn.Linear(width, width) if "c2p" in own else None
         self.pos_query_proj = nn.Linear(width, width, bias=False) if "p2c" in own else None
         self.scale = (width // self.heads * (1 + len(self.score_types))) ** -0.5
-        self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
+        self.dropout = Dropout(config.attention_probs_dropout_prob)
 
     def forward(
         self,
@@ -113,7 +114,7 @@ class TransformerBlock(GradientCheckpointingLayer):
         self.linear1 = nn.Sequential(nn.Linear(config.hidden_size, config.intermediate_size), nn.GELU())
         self.linear2 = nn.Linear(config.intermediate_size, config.hidden_size)
         self.norm2 = nn.LayerNorm(config.hidden_size)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(
         self,

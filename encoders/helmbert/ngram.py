@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from encoders.helmbert.config import HELMBertConfig
+from encoders_shared.dropout import Dropout
 from encoders_shared.inputs import EncoderInputs
 from encoders_shared.packing import spread_out
 
@@ -20,7 +21,7 @@ class NgramLayer(nn.Module):
         self.conv = nn.Conv1d(
             config.hidden_size, config.hidden_size, config.ngie_kernel_size, padding=config.ngie_kernel_size // 2
         )
-        self.dropout = nn.Dropout(config.ngie_dropout)
+        self.dropout = Dropout(config.ngie_dropout)
         self.activation = nn.Tanh()
         self.layer_norm = nn.LayerNorm(config.hidden_size)
 

@@ -8,6 +8,7 @@ from torch import nn
 
 from encoders.helmbert.config import HELMBertConfig
 from encoders.helmbert.encoder import HELMBertModel, HELMBertPreTrainedModel
+from encoders_shared.dropout import Dropout
 from encoders_shared.heads import SkipMLPHead, TransformHead
 from encoders_shared.tasks import (
     MaskedLM,
@@ -56,7 +57,7 @@ class HELMBertForSequenceClassification(SequenceClassification, HELMBertPreTrain
                 dropout=config.classifier_dropout,
             )
         else:
-            self.dropout = nn.Dropout(config.classifier_dropout)
+            self.dropout = Dropout(config.classifier_dropout)
             self.classifier = nn.Linear(config.hidden_size, config.num_outputs)
         self.post_init()
 
@@ -69,7 +70,7 @@ class HELMBertForTokenClassification(TokenClassification, HELMBertPreTrainedMode
     def __init__(self, config: HELMBertConfig):
         super().__init__(config)
         self.helmbert = HELMBertModel(config)
-        self.dropout = nn.Dropout(config.classifier_dropout)
+        self.dropout = Dropout(config.classifier_dropout)
         self.classifier = nn.Linear(config.hidden_size, config.num_outputs)
         self.post_init()
 
@@ -82,7 +83,7 @@ class HELMBertForQuestionAnswering(QuestionAnswering, HELMBertPreTrainedModel):
     def __init__(self, config: HELMBertConfig):
         super().__init__(config)
         self.helmbert = HELMBertModel(config)
-        self.dropout = nn.Dropout(config.classifier_dropout)
+        self.dropout = Dropout(config.classifier_dropout)
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         self.post_init()
 
@@ -95,6 +96,6 @@ class HELMBertForMultipleChoice(MultipleChoice, HELMBertPreTrainedModel):
     def __init__(self, config: HELMBertConfig):
         super().__init__(config)
         self.helmbert = HELMBertModel(config)
-        self.dropout = nn.Dropout(config.classifier_dropout)
+        self.dropout = Dropout(config.classifier_dropout)
         self.classifier = nn.Linear(config.hidden_size, 1)
         self.post_init()

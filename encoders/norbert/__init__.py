@@ -32,7 +32,7 @@ FAMILY = Family(
     positions="relative, one table for all layers",
     position_ids="ignored",
     padding="left or right",
-    maximum_length=lambda config: None,
+    maximum_length=lambda config, task: None,
     beyond_maximum="any length; distances beyond max_position_embeddings share the last bucket",
     notes=(
         "hidden_states are states; upstream's differences between layers: encoders.norbert.layer_differences",

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from encoders.norbert.config import NorbertConfig
 from encoders_shared.attention import AttentionSettings, RelativePositions, attention, split_heads
 from encoders_shared.compat import GradientCheckpointingLayer
+from encoders_shared.dropout import Dropout
 from encoders_shared.initialisation import ltg_normal
 from encoders_shared.inputs import EncoderInputs
 from encoders_shared.model import BareModel, EncoderPreTrainedModel, Trunk
@@ -56,7 +57,7 @@ class Embedding(nn.Module):
         self.word_layer_norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps, elementwise_affine=False)
         self.relative_embedding = nn.Parameter(torch.empty(rows, config.hidden_size))
         self.relative_layer_norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, inputs: EncoderInputs) -> tuple[Tensor, Tensor]:
         words = self.word_embedding(inputs.ids) if inputs.embeds is None else inputs.embeds
@@ -77,7 +78,7 @@ class Attention(nn.Module):
         self.in_proj_v = nn.Linear(width, width)
         self.out_proj = nn.Linear(width, width)
         self.post_layer_norm = nn.LayerNorm(width, config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
+        self.dropout = Dropout(config.attention_probs_dropout_prob)
 
     def forward(
         self, states: Tensor, relative: Tensor, rows: Tensor, settings: AttentionSettings
@@ -129,7 +130,7 @@ class FeedForward(nn.Module):
             GatedGELU(),
             nn.LayerNorm(inner, config.layer_norm_eps, elementwise_affine=False),
             DepthScaledLinear(inner, width, layer),
-            nn.Dropout(config.hidden_dropout_prob),
+            Dropout(config.hidden_dropout_prob),
         )
 
     def forward(self, states: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ def input_lines(a: Side, b: Side, length: int | None) -> Iterator[SwapLine]:
     """Yield what changes in what a model takes."""
     ids = _both(lambda side: side.config.pad_token_id, a, b)
     yield SwapLine("padding id", *ids, _differs(ids, "take it from the tokenizer or the configuration"))
-    limits = _both(lambda side: side.maximum_length or ANY, a, b)
+    limits = _both(_longest, a, b)
     limit, needed = b.maximum_length, length or a.maximum_length
     too_long = limit is not None and (needed is None or needed > limit)
     beyond = f"keep to {limit} tokens; beyond that: {b.family.beyond_maximum}"
@@ -109,6 +109,11 @@ def _licence(side: Side) -> str | None:
     if side.preset is None:
         return None
     return side.preset.licence if side.preset.checkpoint else NO_WEIGHTS
+
+
+def _longest(side: Side) -> int | str:
+    masked = side.family.maximum_length(side.config, "masked-lm")
+    return side.maximum_length or (ANY if masked is None else f"{ANY}; {masked} for masked LM")
 
 
 def _options(side: Side) -> dict[str, str]:

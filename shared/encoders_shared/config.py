@@ -88,12 +88,24 @@ class EncoderConfig(PreTrainedConfig):
     problem_type: str | None = None  # pyright: ignore[reportIncompatibleVariableOverride] - `check` names the near one
 
     @property
+    def output_attentions(self) -> bool | None:
+        """Return the attention weights, whatever the backend: such calls run on the eager one."""
+        return self._output_attentions
+
+    @output_attentions.setter
+    def output_attentions(self, value: bool | None) -> None:
+        self._output_attentions = value
+
+    @property
     def num_outputs(self) -> int:
         """Outputs of a classification head, one for each label."""
         return cast(int, self.num_labels)
 
     def __post_init__(self, **kwargs):
         self._check_keys(kwargs)
+        if self.id2label is None and self.label2id:
+            names = {number: name for name, number in self.label2id.items()}
+            self.id2label = names  # pyright: ignore[reportIncompatibleVariableOverride] - as above
         _check_labels(self.id2label, kwargs.get("num_labels"))
         _check_dtype("dtype", self.dtype)
         _check_dtype("torch_dtype", kwargs.get("torch_dtype"))
@@ -119,6 +131,7 @@ class EncoderConfig(PreTrainedConfig):
         """Leave out what transformers checks of keys that mean nothing here."""
 
     validate_layer_type = validate_architecture
+    validate_output_attentions = validate_architecture  # weights are there whatever the backend
 
     def check(self) -> None:
         """Refuse values that contradict each other, and sizes that no machine has room for.
@@ -256,7 +269,12 @@ def _check_labels(id2label: dict | None, num_labels: object) -> None:
     require_at_least("the number of labels in id2label", len(id2label), 1)
     for key in id2label:
         if isinstance(key, bool) or not isinstance(key, int | str) or not str(key).isdecimal():
-            raise ConfigurationError(f"id2label has the id {key!r}; ids are whole numbers from 0 on.")
+            raise ConfigurationError(f"id2label (or label2id) has the id {key!r}; ids are whole numbers from 0 on.")
+    if set(map(str, id2label)) != set(map(str, range(len(id2label)))):
+        raise ConfigurationError(
+            f"id2label (or label2id) has the ids {listed(list(id2label)[:10])}; its {len(id2label)} labels need the "
+            f"ids 0 .. {len(id2label) - 1}, one for each output. Correct them, or pass num_labels alone."
+        )
     if num_labels is not None and num_labels != len(id2label):
         raise ConfigurationError(
             f"num_labels is {num_labels}, but id2label names {len(id2label)} labels; pass one of them."

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from encoders_shared.dropout import Dropout
+
 
 class LTGHead(nn.Module):
     """Head of LTG-BERT and NorBERT3, for tokens, sequences and vocabulary alike (Samuel et al. 2023).
@@ -19,7 +21,7 @@ class LTGHead(nn.Module):
             nn.Linear(hidden_size, hidden_size),
             nn.GELU(),
             nn.LayerNorm(hidden_size, layer_norm_eps, elementwise_affine=False),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(hidden_size, outputs),
         )
 
@@ -56,7 +58,7 @@ class SkipMLPHead(nn.Module):
         self.layers = nn.ModuleList([nn.Linear(hidden_size, hidden_size) for _ in range(layers)])
         self.norms = nn.ModuleList([nn.LayerNorm(hidden_size) for _ in range(layers)])
         self.activation = nn.GELU()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output_layer = nn.Linear(hidden_size, outputs)
 
     def forward(self, states: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
 from encoders_shared.attention import read_backend
-from encoders_shared.errors import listed, suggestion
+from encoders_shared.errors import can_read, listed, suggestion
 from encoders_shared.inputs import (
     EncoderInputs,
     check_same_dtype,
@@ -21,7 +21,7 @@ from encoders_shared.inputs import (
     read_integers,
     read_position_ids,
 )
-from encoders_shared.masks import first_token, read_attention_mask
+from encoders_shared.masks import AttentionMask, first_token, read_attention_mask
 from encoders_shared.outputs import EncoderOutput
 from encoders_shared.packing import plan_packing
 from encoders_shared.pooling import POOLINGS
@@ -150,6 +150,7 @@ class Trunk(EncoderPreTrainedModel):
         output_hidden_states: bool | None = None,
         packing: bool | None = None,
         packed_output: bool = False,
+        needed: Tensor | None = None,
         **options: Any,
     ) -> EncoderOutput:
         """Check a batch and encode it.
@@ -164,6 +165,7 @@ class Trunk(EncoderPreTrainedModel):
             output_hidden_states: return the states of all layers; default as configured.
             packing: run without work on padding: True, False, or None for this model's `packing`.
             packed_output: return states of real tokens alone, the sequences behind one another [tokens, hidden].
+            needed: True where a state is needed [batch, length]; a batch that needs one at padding is not packed.
             **options: the family's own keywords.
 
         Raises:
@@ -192,7 +194,11 @@ class Trunk(EncoderPreTrainedModel):
             keep_attentions=read_flag("output_attentions", output_attentions, config.output_attentions),
             options=options,
         )
-        plan = None if inputs.keep_attentions else plan_packing(mask, self.packing if packing is None else packing)
+        packing = self.packing if packing is None else packing
+        if packing is None and inputs.keep_states and torch.is_grad_enabled():
+            packing = False  # states that were put back into padded form lie beside the way of the gradients
+        padded_form = inputs.keep_attentions or _at_padding(needed, mask)
+        plan = None if padded_form else plan_packing(mask, packing)
         output = self.encode_batch(inputs if plan is None else inputs.packed(plan))
         if plan is not None:
             output = output.map_states(plan.unpack)
@@ -205,6 +211,13 @@ class Trunk(EncoderPreTrainedModel):
             prediction_state=output.prediction_state,
         )
         return output.map_states(lambda states: states[mask.tokens]) if packed_output else output
+
+
+def _at_padding(needed: Tensor | None, mask: AttentionMask) -> bool:
+    """Tell whether a state at padding is needed; a wrong shape is refused where the labels are read."""
+    if needed is None or not can_read(needed) or needed.shape != mask.tokens.shape:
+        return False
+    return bool((needed & ~mask.tokens).any())
 
 
 class BareModel(Trunk):

@@ -34,10 +34,15 @@ class TaskModel(EncoderPreTrainedModel):
     head_parts: ClassVar[tuple[str, ...]]
     encode_defaults: ClassVar[dict[str, Any]] = {}
 
-    def encode_for_task(self, options: dict[str, Any], *inputs: Any, packing: bool | None = None) -> EncoderOutput:
-        """Run the bare encoder; `inputs` are those of `Trunk.encode`, in its order."""
+    def encode_for_task(
+        self, options: dict[str, Any], *inputs: Any, packing: bool | None = None, labels: Tensor | None = None
+    ) -> EncoderOutput:
+        """Run the bare encoder; `inputs` are those of `Trunk.encode`, in its order, `labels` those of tokens."""
         self.check_options(options)
-        return self.trunk.encode(*inputs, packing=packing, **{**self.encode_defaults, **options})
+        if labels is not None:
+            check_tensor("labels", labels)
+        needed = None if labels is None else labels != IGNORED
+        return self.trunk.encode(*inputs, packing=packing, needed=needed, **{**self.encode_defaults, **options})
 
     def apply_head(self, states: Tensor | None) -> Tensor:
         """Run states through the parts of the head. [..., hidden] -> [..., outputs]."""
@@ -91,6 +96,8 @@ class MaskedLM(TaskModel):
         Raises:
             ValueError: `logits_for` is neither "all" nor "labelled", or it is "labelled" and there are no labels.
         """
+        if logits_for not in ("all", "labelled"):
+            raise ValueError(f"logits_for is {logits_for!r}; allowed: 'all', 'labelled'.")
         encoded = self.encode_for_task(
             options,
             input_ids,
@@ -100,13 +107,12 @@ class MaskedLM(TaskModel):
             inputs_embeds,
             output_attentions,
             output_hidden_states,
+            labels=labels,
         )
         states = encoded.last_hidden_state if encoded.prediction_state is None else encoded.prediction_state
         assert states is not None
         if logits_for == "labelled":
             states, labels = _labelled(states, labels)
-        elif logits_for != "all":
-            raise ValueError(f"logits_for is {logits_for!r}; allowed: 'all', 'labelled'.")
         logits = self.apply_head(states)
         output = MaskedLMOutput(
             loss=None if labels is None else class_loss(logits, labels, first_class=self.num_reserved_ids),
@@ -191,6 +197,7 @@ class TokenClassification(TaskModel):
             inputs_embeds,
             output_attentions,
             output_hidden_states,
+            labels=labels,
         )
         logits = self.apply_head(encoded.last_hidden_state)
         output = TokenClassifierOutput(

@@ -31,3 +31,31 @@ def test_the_default_has_transformers_name(name):
     model = make_model(name, None, backend="tiled")
     model.set_attn_implementation("auto")
     assert model.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.parametrize("name", NANO)
+def test_training_in_tiles_keeps_nothing_of_length_by_length(name):
+    length = 300  # more than any layer is wide
+    model, kept = make_model(name, None, backend="tiled").train(), []
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(tuple(tensor.shape))
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        model(input_ids=torch.full((1, length), 120))
+    assert kept
+    assert [shape for shape in kept if shape.count(length) > 1] == []
+
+
+@pytest.mark.parametrize("name", NANO)
+def test_gradients_of_gradients(name):
+    """A penalty on the gradient of the embeddings, through the default backend and the written-out one."""
+    found = []
+    for backend in ("eager", "tiled"):
+        model = make_model(name, None, backend)
+        embeds = model.get_input_embeddings()(make_batch(None)["input_ids"]).detach().requires_grad_()
+        states = model(inputs_embeds=embeds).last_hidden_state
+        (first,) = torch.autograd.grad(states.square().sum(), embeds, create_graph=True)
+        found.append(torch.autograd.grad(first.square().sum(), embeds)[0])
+    assert_close(found[1], found[0], 1e-4)

@@ -93,6 +93,26 @@ def test_models_are_left_as_they_were(name):
     assert not model.training
 
 
+def test_a_part_in_evaluation_mode_stays_in_it():
+    model = make_model("distilbert-nano", None).train()
+    model.transformer.layer[0].eval()
+    modes = [module.training for module in model.modules()]
+    encoders.parity(model, make_model("distilbert-nano", None), inputs_of(make_batch(None)))
+    assert [module.training for module in model.modules()] == modes
+
+
+def test_nothing_to_compare_is_no_agreement():
+    model, inputs = make_model("distilbert-nano", None), inputs_of(make_batch(None))
+    with pytest.raises(ValueError, match="no real token"):
+        encoders.parity(model, model, inputs | {"attention_mask": torch.zeros_like(inputs["input_ids"])})
+
+
+def test_the_tolerance_is_stated_as_it_is():
+    model = make_model("distilbert-nano", None)
+    report = encoders.parity(model, model, inputs_of(make_batch(None)), tolerance=2.5e-4)
+    assert str(report).endswith("(relative tolerance 0.00025).")
+
+
 def add_one(_model, _given, output, field):
     """Spoil the last number of the second row."""
     output[field][1, -1] += 1.0

@@ -163,7 +163,7 @@ def test_sizes_are_those_of_a_model(name):
 def test_the_maximum_length_is_that_of_the_configuration(name):
     """What happens beyond it is among the claims."""
     limit = facts_of(name)["maximum_length"]
-    assert limit == family_of(name).maximum_length(encoders.create(name).config)
+    assert limit == family_of(name).maximum_length(encoders.create(name).config, "masked-lm")
     assert limit is None or limit == encoders.create(name).config.max_position_embeddings
 
 

@@ -102,8 +102,11 @@ def test_refused(field, value, message):
         ("num_labels", 2.5, r"num_labels is 2\.5; a whole number"),
         ("num_labels", 0, "num_labels is 0; it must be at least 1"),
         ("num_labels", 10**9, "num_labels is 1,000,000,000; it must be at most 1,000,000"),
-        ("id2label", {"a": "b"}, "id2label has the id 'a'; ids are whole numbers from 0 on"),
-        ("id2label", {True: "b"}, "id2label has the id True"),
+        ("id2label", {"a": "b"}, r"id2label \(or label2id\) has the id 'a'; ids are whole numbers from 0 on"),
+        ("id2label", {True: "b"}, r"id2label \(or label2id\) has the id True"),
+        ("id2label", {0: "a", 7: "b"}, r"has the ids 0, 7; its 2 labels need the ids 0 \.\. 1"),
+        ("id2label", {0: "a", "0": "b"}, "has the ids 0, 0; its 2 labels"),
+        ("label2id", {"a": "x"}, "label2id.* has the id 'x'"),
         ("id2label", {}, "the number of labels in id2label is 0; it must be at least 1"),
         ("id2label", ["a"], "'id2label'.*list"),
         ("label2id", 3, "'label2id'.*int"),
@@ -140,7 +143,6 @@ def test_what_transformers_does_not_check(field, value, message):
     [
         ({"num_labels": 3, "id2label": {0: "a", 1: "b"}}, "num_labels is 3, but id2label names 2 labels; pass one"),
         ({"num_labels": 1, "problem_type": "single_label_classification"}, "problem_type.*requires `num_labels > 1`"),
-        ({"output_attentions": True, "attn_implementation": "sdpa"}, "output_attentions.*attn_implementation"),
     ],
 )
 def test_contradictions(fields, message):
@@ -158,6 +160,7 @@ def test_labels_and_formats_as_files_have_them():
     config = ToyConfig(id2label={"0": "no", "1": 1}, label2id={"no": 0}, torch_dtype="float16")
     assert (config.id2label, config.num_outputs, config.dtype) == ({0: "no", 1: 1}, 2, torch.float16)
     assert ToyConfig(num_labels=2, id2label={0: "no", 1: "yes"}).num_outputs == 2
+    assert ToyConfig(label2id={"a": 0, "b": 1, "c": 2}).id2label == {0: "a", 1: "b", 2: "c"}
     assert ToyConfig(dtype=torch.bfloat16).dtype == torch.bfloat16
 
 

@@ -103,7 +103,7 @@ def batch_for(task: str, config, length: int) -> dict[str, Any]:
 
 def train_one_step(family, task: str, config) -> None:
     model = family.tasks[task](config).train()
-    longest = family.maximum_length(config)
+    longest = family.maximum_length(config, task)
     output = model(**batch_for(task, config, 5 if longest is None else min(5, longest)))
     loss = output[0] if isinstance(output, tuple) else loss_of(output, torch.ones(2))
     assert loss.isfinite(), f"the loss is {loss.item()}"

@@ -57,6 +57,6 @@ def attention(
         The context [batch, length, heads * head size], and the weights [batch, heads, query, key] before dropout if
         they were asked for, else None.
     """
-    backend = BACKENDS[choose(settings, query, has_positions=positions is not None, dropout=dropout)]
+    backend = BACKENDS[choose(settings, query.device, plain=positions is None and not dropout)]
     context, weights = backend(query, key, value, settings, scale, dropout, positions)
     return context.transpose(1, 2).flatten(2), weights  # [batch, length, heads * head size]

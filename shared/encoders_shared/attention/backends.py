@@ -13,6 +13,7 @@ from encoders_shared.attention.flex import flex
 from encoders_shared.attention.interface import AttentionSettings, RelativePositions
 from encoders_shared.attention.sdpa import sdpa
 from encoders_shared.attention.tiled import tiled
+from encoders_shared.errors import is_captured
 
 Backend = Callable[..., tuple[Tensor, Tensor | None]]
 
@@ -41,11 +42,10 @@ def by_sequence(backend: Backend) -> Backend:
     return over_sequences
 
 
-TILED_TRAINING = 512
 BACKENDS = {"eager": by_sequence(eager), "sdpa": by_sequence(sdpa), "tiled": tiled, "flex": flex}
 
 
-def choose(settings: AttentionSettings, query: Tensor, *, has_positions: bool, dropout: float) -> str:
+def choose(settings: AttentionSettings, device: torch.device, *, plain: bool) -> str:
     """Return the backend that a call runs on.
 
     Where a caller asks for weights, it is eager: no other backend has them. While a graph is captured, tiles can't be
@@ -53,27 +53,20 @@ def choose(settings: AttentionSettings, query: Tensor, *, has_positions: bool, d
 
     - sdpa on a GPU, and for plain attention on a CPU: torch's own kernels are the best there are.
     - tiled on a CPU for attention with relative positions or dropout. There sdpa falls back to tensors of length x
-      length, which are slow to make and large. In training only from `TILED_TRAINING` tokens on: in shorter sequences
-      computing the weights twice costs a little more than keeping them.
+      length, which are slow to make and large.
 
     Args:
         settings: what was asked for.
-        query: [batch, heads, length, head size].
-        has_positions: there are relative positions.
-        dropout: probability of dropping a weight. Any makes it training, gradients or not: checkpointing runs a call
-            first without them, then with them, and both have to drop the same weights.
+        device: where the tensors are.
+        plain: there are neither relative positions nor dropout.
     """
     if settings.need_weights:
         return "eager"
-    if settings.backend in ("auto", "tiled") and torch.compiler.is_compiling():
-        return "sdpa"  # and nothing here may depend on the length
+    if settings.backend in ("auto", "tiled") and is_captured():
+        return "sdpa"
     if settings.backend != "auto":
         return settings.backend
-    longest = query.shape[2] if settings.lengths is None else max(settings.lengths)
-    training = dropout > 0 or (torch.is_grad_enabled() and query.requires_grad)
-    plain = not has_positions and not dropout
-    tiles_pay = query.device.type == "cpu" and not plain and (longest >= TILED_TRAINING or not training)
-    return "tiled" if tiles_pay else "sdpa"
+    return "tiled" if device.type == "cpu" and not plain else "sdpa"
 
 
 def read_backend(implementation: str | None) -> str:

@@ -32,7 +32,7 @@ def flex(
         ConfigurationError: there is dropout, which FlexAttention does not have.
         ValueError: gradients are wanted on a CPU, where it has none.
     """
-    _check(query, dropout)
+    _check((query, key, value), dropout)
     from torch.nn.attention.flex_attention import create_block_mask
 
     batch, _, length, _ = query.shape
@@ -52,13 +52,14 @@ def flex(
     return mask_heads(context, settings.head_mask), None
 
 
-def _check(query: Tensor, dropout: float) -> None:
+def _check(tensors: tuple[Tensor, ...], dropout: float) -> None:
     if dropout:
         raise ConfigurationError(
             f"the flex attention backend has no dropout, got {dropout}: set the attention dropout of the configuration "
             "to 0, or choose another backend with model.set_attn_implementation('auto')."
         )
-    if query.device.type == "cpu" and torch.is_grad_enabled() and query.requires_grad:
+    wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    if wanted and tensors[0].device.type == "cpu":
         raise ValueError(
             "the flex attention backend has no gradients on a CPU: run it under torch.no_grad(), or choose another "
             "backend with model.set_attn_implementation('auto')."

@@ -7,7 +7,7 @@ section 3.1; here the keys are not split, so that a plain softmax does).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from encoders_shared.attention.interface import AttentionSettings, RelativePositions, mask_heads
 from encoders_shared.attention.tiling import Part, Tile, cut
+from encoders_shared.dropout import kept_factors
 from encoders_shared.softmax import masked_softmax
 
 
@@ -47,13 +48,13 @@ def tiled(
     dropout: float,
     positions: RelativePositions | None,
 ) -> tuple[Tensor, None]:
-    """Attend tile by tile. Gradients of gradients are refused."""
+    """Attend tile by tile."""
     batch, _, length, _ = query.shape
-    keys, queries, rows = None, None, torch.empty(0, dtype=torch.int64)
+    keys, queries, rows = None, None, torch.empty(0, dtype=torch.int64, device=query.device)
     if positions is not None:
         keys, queries, rows = positions.keys, positions.queries, positions.rows
     lengths = [length] * batch if settings.lengths is None else settings.lengths
-    seed = int(torch.randint(2**62, ())) if dropout else 0
+    seed = int(torch.randint(2**62, (), device="cpu")) if dropout else 0
     plan = Plan(lengths, settings.allowed, rows, scale, dropout, seed)
     in_one_row = (_in_one_row(states) for states in (query, key, value))
     context = _Tiled.apply(*_as_autocast(*in_one_row, keys, queries), plan)
@@ -79,22 +80,9 @@ class _Tiled(torch.autograd.Function):
     """Context [heads, tokens, head size] of query, key and value of that shape and tables [heads, rows, head size]."""
 
     @staticmethod
-    def forward(
-        query: Tensor, key: Tensor, value: Tensor, keys: Tensor | None, queries: Tensor | None, plan: Plan
-    ) -> Tensor:
-        generator = plan.generator(query.device)
-        context = torch.empty_like(value)  # with the strides of value: heads side by side in memory
-        for part in plan.parts(len(query)):
-            part_key, part_value = key[part.heads, part.tokens], value[part.heads, part.tokens]
-            by_key = _by_key(queries, part, part_key, plan.scale)
-            for tile in part.tiles:
-                tile_query = query[part.heads, tile.queries] * plan.scale
-                weights = _weights(tile_query, part_key, _table(keys, part), by_key, tile)
-                kept = _kept(weights, plan.dropout, generator)
-                torch.bmm(
-                    weights if kept is None else weights * kept, part_value, out=context[part.heads, tile.queries]
-                )
-        return context
+    def forward(*inputs: Any) -> Tensor:
+        *tensors, plan = inputs
+        return _attend(tensors, plan)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
@@ -103,56 +91,88 @@ class _Tiled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_context: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        if torch.is_grad_enabled():
-            raise RuntimeError(
-                "the tiled attention backend has no gradients of gradients (create_graph=True); "
-                "call model.set_attn_implementation('eager') first."
-            )
-        query, key, value, keys, queries = ctx.saved_tensors
-        plan: Plan = ctx.plan
-        generator = plan.generator(query.device)
-        d_query, d_key, d_value = torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(value)
-        d_keys, d_queries = (None if table is None else torch.zeros_like(table) for table in (keys, queries))
-        for part in plan.parts(len(query)):
-            own = part.heads, part.tokens
-            table = _table(keys, part)
-            by_key = _by_key(queries, part, key[own], plan.scale)
-            d_by_key = None if by_key is None else torch.zeros_like(by_key)
-            for tile in part.tiles:
-                asked = part.heads, tile.queries
-                tile_query = query[asked] * plan.scale
-                weights = _weights(tile_query, key[own], table, by_key, tile)
-                kept = _kept(weights, plan.dropout, generator)
-                d_weights = d_context[asked] @ value[own].transpose(1, 2)
-                if kept is not None:
-                    d_weights *= kept
-                d_value[own] += (weights if kept is None else weights * kept).transpose(1, 2) @ d_context[asked]
-                d_scores = weights * (d_weights - (d_weights * weights).sum(-1, keepdim=True))
-                d_tile_query = d_scores @ key[own]
-                d_key[own] += d_scores.transpose(1, 2) @ tile_query
-                if table is not None:
-                    assert d_keys is not None
-                    d_by_query = _scattered(d_scores, table.shape[1], tile)
-                    d_tile_query += d_by_query @ table
-                    d_keys[part.heads] += d_by_query.transpose(1, 2) @ tile_query
-                if d_by_key is not None:
-                    d_by_key.scatter_add_(1, tile.rows, d_scores)
-                d_query[asked] = d_tile_query * plan.scale
+        if not torch.is_grad_enabled():
+            return *_gradients(ctx.saved_tensors, ctx.plan, d_context), None
+        needed = ctx.needs_input_grad[:-1]  # the gradients will be differentiated in turn: leave that to autograd
+        leaves = [tensor for tensor, need in zip(ctx.saved_tensors, needed, strict=True) if need]
+        context = _attend(ctx.saved_tensors, ctx.plan)
+        found = iter(torch.autograd.grad(context, leaves, d_context, create_graph=True))
+        return *(next(found) if need else None for need in needed), None
+
+
+def _attend(tensors: Sequence[Any], plan: Plan) -> Tensor:
+    query, key, value, keys, queries = tensors
+    generator = plan.generator(query.device)
+    context = torch.empty_like(value)  # with the strides of value: heads side by side in memory
+    for part in plan.parts(len(query)):
+        part_key, part_value = key[part.heads, part.tokens], value[part.heads, part.tokens]
+        by_key = _by_key(queries, part, part_key, plan.scale)
+        for tile in part.tiles:
+            tile_query = query[part.heads, tile.queries] * plan.scale
+            weights = _weights(tile_query, part_key, _table(keys, part), by_key, tile)
+            if plan.dropout:
+                weights = weights * kept_factors(weights, plan.dropout, generator)
+            context[part.heads, tile.queries] = weights @ part_value
+    return context
+
+
+def _gradients(tensors: Sequence[Any], plan: Plan, d_context: Tensor) -> tuple[Tensor | None, ...]:
+    query, key, value, keys, queries = tensors
+    generator = plan.generator(query.device)
+    summed = torch.promote_types(query.dtype, torch.float32)  # many tiles add to one gradient
+    d_query = torch.empty_like(query)
+    d_key, d_value = (torch.zeros_like(states, dtype=summed) for states in (key, value))
+    d_keys, d_queries = (None if table is None else torch.zeros_like(table, dtype=summed) for table in (keys, queries))
+    for part in plan.parts(len(query)):
+        own = part.heads, part.tokens
+        table = _table(keys, part)
+        by_key = _by_key(queries, part, key[own], plan.scale)
+        d_by_key = None if by_key is None else torch.zeros_like(by_key)
+        for tile in part.tiles:
+            asked = part.heads, tile.queries
+            tile_query = query[asked] * plan.scale
+            weights = _weights(tile_query, key[own], table, by_key, tile)
+            kept = kept_factors(weights, plan.dropout, generator) if plan.dropout else None
+            d_weights = d_context[asked] @ value[own].transpose(1, 2)
+            if kept is not None:
+                d_weights *= kept
+            d_value[own] += (weights if kept is None else weights * kept).transpose(1, 2) @ d_context[asked]
+            d_scores = _softmax_backward(weights, d_weights)
+            d_tile_query = d_scores @ key[own]
+            d_key[own] += d_scores.transpose(1, 2) @ tile_query
+            if table is not None:
+                d_by_query = _scattered(d_scores, table.shape[1], tile)
+                d_tile_query += d_by_query @ table
+                _add(d_keys, part, d_by_query.transpose(1, 2) @ tile_query)
             if d_by_key is not None:
-                assert d_queries is not None
-                d_by_key *= plan.scale
-                d_queries[part.heads] += d_by_key @ key[own]
-                d_key[own] += d_by_key.transpose(1, 2) @ queries[part.heads]
-        return d_query, d_key, d_value, d_keys, d_queries, None
+                d_by_key.scatter_add_(1, tile.rows, d_scores)
+            d_query[asked] = d_tile_query * plan.scale
+        if d_by_key is not None:
+            d_by_key *= plan.scale
+            _add(d_queries, part, d_by_key @ key[own])
+            d_key[own] += d_by_key.transpose(1, 2) @ _table(queries, part)
+    d_keys, d_queries = (None if table is None else table.to(query.dtype) for table in (d_keys, d_queries))
+    return d_query, d_key.to(query.dtype), d_value.to(query.dtype), d_keys, d_queries
 
 
-def _table(keys: Tensor | None, part: Part) -> Tensor | None:
-    return None if keys is None else keys[part.heads]
+def _table(table: Tensor | None, part: Part) -> Any:
+    """Rows of a position table that a part can reach [heads, rows, head size]; None without a table."""
+    if table is None:
+        return None
+    return table[part.heads] if part.reached is None else table[part.heads, part.reached]
+
+
+def _add(d_table: Any, part: Part, gradient: Tensor) -> None:
+    """Add the gradient of these rows to that of the whole table."""
+    if part.reached is None:
+        d_table[part.heads] += gradient
+    else:
+        d_table[part.heads].index_add_(1, part.reached, gradient.to(d_table.dtype))
 
 
 def _by_key(queries: Tensor | None, part: Part, key: Tensor, scale: float) -> Tensor | None:
     """Position-to-content scores of each table row with each key [heads, rows, keys]."""
-    return None if queries is None else (queries[part.heads] * scale) @ key.transpose(1, 2)
+    return None if queries is None else (_table(queries, part) * scale) @ key.transpose(1, 2)
 
 
 def _weights(query: Tensor, key: Tensor, keys: Tensor | None, by_key: Tensor | None, tile: Tile) -> Tensor:
@@ -165,14 +185,12 @@ def _weights(query: Tensor, key: Tensor, keys: Tensor | None, by_key: Tensor | N
     return masked_softmax(scores, tile.allowed)
 
 
+def _softmax_backward(weights: Tensor, d_weights: Tensor) -> Tensor:
+    """Gradient of the scores, in at least float32 like the softmax: a row's error would go to one table row."""
+    weights, d = (one.to(torch.promote_types(one.dtype, torch.float32)) for one in (weights, d_weights))
+    return (weights * (d - (d * weights).sum(-1, keepdim=True))).to(d_weights.dtype)
+
+
 def _scattered(d_scores: Tensor, rows: int, tile: Tile) -> Tensor:
     """Sum the gradients of scores by table row [heads, queries, rows]."""
     return d_scores.new_zeros(*d_scores.shape[:2], rows).scatter_add_(2, tile.rows, d_scores)
-
-
-def _kept(weights: Tensor, dropout: float, generator: torch.Generator) -> Tensor | None:
-    """Draw the factors of weights under dropout: 0 or 1 / (1 - dropout); None if all are kept."""
-    if not dropout:
-        return None
-    kept = torch.empty_like(weights).bernoulli_(1 - dropout, generator=generator)
-    return kept / (1 - dropout) if dropout < 1 else kept

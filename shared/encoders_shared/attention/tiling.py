@@ -33,11 +33,13 @@ class Part:
     Attributes:
         heads: which heads.
         tokens: where the sequence stands in the row of all tokens.
+        reached: which rows of the position table the sequence can reach, int64; None for all. The tiles count these.
         tiles: what it is cut into, each made when its turn comes: together they would be as large as all scores.
     """
 
     heads: slice
     tokens: slice
+    reached: Tensor | None
     tiles: Iterator[Tile]
 
 
@@ -50,14 +52,17 @@ def cut(heads: int, lengths: list[int], allowed: Tensor | None, rows: Tensor) ->
         allowed: bool [1 or batch, 1 or heads, 1 or query, key]; None attends to everything.
         rows: the table row of each offset of the longest sequence, int64 [2 * longest - 1]; empty without positions.
     """
-    start = 0
+    start, middle = 0, len(rows) // 2  # where the offset 0 stands
     for sequence, length in enumerate(lengths):
         tokens = slice(start, start + length)
+        reached, own_rows = None, rows
+        if 2 * length - 1 < len(rows):
+            reached, own_rows = rows[middle - length + 1 : middle + length].unique(return_inverse=True)
         own = None if allowed is None else allowed[sequence if len(allowed) > 1 else 0]
         queries = min(length, max(FEWEST_QUERIES, TILE // length))
         together = min(heads, max(1, TILE // (queries * length)))
         for group in _slices(heads, together):
-            yield Part(group, tokens, _tiles(group, tokens, queries, own, rows))
+            yield Part(group, tokens, reached, _tiles(group, tokens, queries, own, own_rows))
         start += length
 
 
@@ -82,6 +87,5 @@ def _rows(rows: Tensor, length: int, queries: slice) -> Tensor:
     """Table row of each pair of these queries and all keys of a sequence [queries, keys]."""
     if not len(rows):
         return rows.new_empty(0, 0)
-    middle = len(rows) // 2  # where the offset 0 stands, from either end
-    windows = rows.flip(0).unfold(0, length, 1)  # the query q reads window middle - q, from its farthest left key on
-    return windows[middle - queries.stop + 1 : middle - queries.start + 1].flip(0)
+    windows = rows.flip(0).unfold(0, length, 1)  # the last query reads window 0, from its farthest left key on
+    return windows[length - queries.stop : length - queries.start].flip(0)

@@ -39,7 +39,7 @@ def saved(folder, name, task=None, **fields):
 def test_a_name_is_the_same_model_on_both_sides(name):
     done = run(name, name, "--backend-a", "eager", "--backend-b", "sdpa")
     assert done.exit_code == 0, done.stderr
-    assert f"A: {name}, encoders." in done.stdout
+    assert f"A: {name} (random weights), encoders." in done.stdout
     assert ", float32, eager, cpu" in done.stdout
     assert "bare; 4 rows of 3 to 32 tokens from random ids (seed 0)" in done.stdout
     assert "The models agree everywhere (relative tolerance 1e-05)." in done.stdout
@@ -175,3 +175,23 @@ def test_what_cannot_be_compared_is_one_line_and_exit_code_2(words, message, tmp
     assert refused.stderr.startswith("error: ")
     assert refused.stderr.count("\n") == 1
     assert message in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"attn_implementation": "owner/kernel"},
+        {"_attn_implementation": "owner/kernel"},
+        {"quantization_config": {"quant_method": "gptq", "bits": 4}},
+        {"dtype": "nonsense"},
+        {"auto_map": {"AutoModel": "owner/code--module.Class"}},
+    ],
+    ids=str,
+)
+def test_keys_that_would_change_how_transformers_loads_a_folder(tmp_path, key):
+    folder = tmp_path / "saved"
+    saved(folder, "distilbert-nano", "masked-lm")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **key}))
+    done = run(f"transformers:{folder}", f"transformers:{folder}")
+    assert done.exit_code == 0, done.stdout + done.stderr

@@ -116,8 +116,9 @@ def test_a_maximum_length_beyond_what_a_backbone_takes_is_refused():
         ExperimentError, match="backbone distilbert-nano: it takes 512 tokens at most, not --max-length 600"
     ):
         prepare_backbones(["norbert3-nano", "distilbert-nano"], SENTENCES, Settings(max_length=600))
-    [any_length] = prepare_backbones(["norbert3-nano"], SENTENCES, Settings(max_length=600))
-    assert any_length.texts.truncated == {"train": 0, "dev": 0, "test": 0}
+    for name in ("norbert3-nano", "helmbert-nano"):
+        [any_length] = prepare_backbones([name], SENTENCES, Settings(max_length=600))
+        assert any_length.texts.truncated == {"train": 0, "dev": 0, "test": 0}
 
 
 def test_over_long_rows_are_refused_where_no_maximum_length_is_given():
