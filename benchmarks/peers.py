@@ -10,12 +10,14 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import transformers
 from torch import Tensor, nn
 
 import encoders
+import encoders_shared.attention as attention
 from benchmarks.cases import PRESETS, SHAPES, Case
 from encoders_shared.attention import BACKENDS
 from encoders_shared.model import Trunk
@@ -39,6 +41,15 @@ def ours_packing(case: Case, packing: bool) -> nn.Module:
     model = ours(case)
     assert isinstance(model, Trunk)
     model.packing = packing
+    return model
+
+
+def ours_untiled(case: Case) -> nn.Module:
+    """Our model with torch's fused attention where it would attend in tiles itself."""
+    model = ours(case)
+    sdpa = patch.object(attention, "choose", lambda *_, **__: "sdpa")
+    model.register_forward_pre_hook(lambda *_: sdpa.start() and None)
+    model.register_forward_hook(lambda *_: sdpa.stop() and None)
     return model
 
 
@@ -115,11 +126,12 @@ PEERS: dict[str, tuple[Callable[[Case], Model], tuple[str, ...]]] = {  # how to 
     "debertav2": (transformers_deberta, ("helmbert", "helmbert-unbucketed")),
     "onnxruntime": (OnnxModel, tuple(PRESETS)),
     "ours-packed": (lambda case: ours_packing(case, True), tuple(PRESETS)),
+    "ours-sdpa": (ours_untiled, tuple(PRESETS)),
     "ours-padded": (lambda case: ours_packing(case, False), tuple(PRESETS)),
     **{
         f"ours-{name}": (lambda case, name=name: ours(case, attn_implementation=name), tuple(PRESETS))
         for name in BACKENDS
-        if name != "sdpa"  # which stands for the automatic choice, "ours"
+        if name != "sdpa"  # as a name in a configuration it stands for the automatic choice, "ours"
     },
 }
 STANDARD_PEERS = ["published", "transformers", "transformers-eager", "debertav2", "onnxruntime"]

@@ -148,7 +148,7 @@ def encode_in_batches(
         mask = torch.arange(ids.shape[1]) < lengths[:, None]
         ids[mask] = torch.tensor([one for row in rows for one in row])
         output = model(input_ids=ids.to(model.device), attention_mask=mask.to(model.device), return_dict=True)
-        if field not in output:
+        if not isinstance(output.get(field), Tensor):
             raise ValueError(
                 f"{type(model).__name__} returns no {field!r}.{suggestion(field, output)} It returns: {listed(output)}."
             )

@@ -25,8 +25,11 @@ def train_tokenizer(
         min_frequency: how often an entry has to occur in the texts.
 
     Raises:
+        TypeError: the texts are one string.
         ValueError: there is no such family, its vocabulary is fixed, or `vocab_size` is too small for it.
     """
+    if isinstance(texts, str):
+        raise TypeError("texts is one string; a list of strings is needed, such as [text].")
     trainable = {name: one.train_tokenizer for name, one in families().items() if one.train_tokenizer is not None}
     if family not in trainable:
         why = "has a fixed vocabulary: use its tokenizer class" if family in families() else "is no family"

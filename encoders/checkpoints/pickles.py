@@ -1,7 +1,7 @@
 """What a file of torch.save asks for, told without loading it.
 
-torch's own reader (weights_only=True) runs no foreign code, but lets a file of 200 bytes make objects of any size, and
-inflates compressed parts.
+The first of two fences: torch's own reader (weights_only=True), which comes after it, runs no foreign code either, but
+lets a file of 200 bytes make objects of any size, and inflates compressed parts.
 """
 
 from __future__ import annotations

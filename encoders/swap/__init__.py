@@ -40,9 +40,12 @@ def swap_report(
         The points in which they differ or agree, each with what to do.
 
     Raises:
+        TypeError: the texts are one string.
         ValueError: there is no encoder of this name, or the length is not positive.
         CheckpointError: a folder can't be read.
     """
+    if isinstance(texts, str):
+        raise TypeError("texts is one string; a list of strings is needed, such as [text].")
     if length is not None and length < 1:
         raise ValueError(f"length is {length}; at least 1 token is needed.")
     first, second = open_side(a), open_side(b)

@@ -92,9 +92,7 @@ def text_lines(a: Reader, b: Reader, sides: tuple[Side, Side], length: int | Non
     troubles += _misfits(b.tokenizer, sides[1])
     yield SwapLine("tokenizer", _kind(a), _kind(b), "; ".join(troubles) or None)
     sizes = sides[0].config.vocab_size, sides[1].config.vocab_size
-    yield SwapLine(
-        "vocabulary", *sizes, None if _same_words(a, b) else "encode your texts anew, with the new tokenizer"
-    )
+    yield SwapLine("vocabulary", *sizes, _encode_anew(a, b))
     if not a.texts:
         yield SwapLine("your texts", None, None, "pass some (texts=..., --text FILE) to see what becomes of them")
         return
@@ -123,8 +121,12 @@ def _kind(reader: Reader) -> str | None:
     return None if tokenizer is None else f"{type(tokenizer).__name__}, pads on the {tokenizer.padding_side}"
 
 
-def _same_words(a: Reader, b: Reader) -> bool:
-    return a.tokenizer is not None and b.tokenizer is not None and a.tokenizer.get_vocab() == b.tokenizer.get_vocab()
+def _encode_anew(a: Reader, b: Reader) -> str | None:
+    """Return what to do with texts that are encoded already."""
+    if a.tokenizer is None or b.tokenizer is None:
+        return "encode your texts anew, unless both have the same words"
+    same = a.tokenizer.get_vocab() == b.tokenizer.get_vocab()
+    return None if same else "encode your texts anew, with the new tokenizer"
 
 
 def _longer(a: float, b: float) -> str | None:

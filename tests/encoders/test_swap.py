@@ -218,3 +218,8 @@ def test_refusals(tmp_path):
         encoders.swap_report("norbert3-nano", tmp_path)
     with pytest.raises(encoders.CheckpointError, match="no tokenizer that can be read"):
         encoders.swap_report("norbert3-nano", "norbert3-nano", tokenizer_a=tmp_path)
+
+
+def test_one_string_is_no_list_of_texts():
+    with pytest.raises(TypeError, match="texts is one string; a list of strings is needed"):
+        encoders.swap_report("norbert3-nano", "distilbert-nano", texts="one text")

@@ -80,3 +80,8 @@ def test_families_without_a_recipe(family, message):
 def test_a_vocabulary_that_is_too_small():
     with pytest.raises(ValueError, match="vocab_size is 300; at least 363 are needed"):
         encoders.train_tokenizer(TEXTS, family="norbert", vocab_size=300)
+
+
+def test_one_string_is_no_list_of_texts():
+    with pytest.raises(TypeError, match="texts is one string; a list of strings is needed"):
+        encoders.train_tokenizer("one text", family="norbert", vocab_size=400)

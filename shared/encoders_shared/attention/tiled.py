@@ -106,10 +106,11 @@ def _attend(tensors: Sequence[Any], plan: Plan) -> Tensor:
     context = torch.empty_like(value)  # with the strides of value: heads side by side in memory
     for part in plan.parts(len(query)):
         part_key, part_value = key[part.heads, part.tokens], value[part.heads, part.tokens]
+        table = _table(keys, part)
         by_key = _by_key(queries, part, part_key, plan.scale)
         for tile in part.tiles:
             tile_query = query[part.heads, tile.queries] * plan.scale
-            weights = _weights(tile_query, part_key, _table(keys, part), by_key, tile)
+            weights = _weights(tile_query, part_key, table, by_key, tile)
             if plan.dropout:
                 weights = weights * kept_factors(weights, plan.dropout, generator)
             context[part.heads, tile.queries] = weights @ part_value
