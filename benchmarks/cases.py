@@ -103,6 +103,6 @@ class Case:
         fields: dict[str, Any] = {"num_hidden_layers": self.layers}
         if self.family == "helmbert-unbucketed":
             fields["position_buckets"] = -1
-        if self.family == "distilbert":
+        if self.family != "norbert":  # which has no absolute positions
             fields["max_position_embeddings"] = max(512, SHAPES[self.shape].length)
         return fields

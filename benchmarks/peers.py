@@ -79,7 +79,6 @@ def transformers_deberta(case: Case) -> nn.Module:
         relative_attention=True,
         pos_att_type=["c2p", "p2c"],
         type_vocab_size=0,
-        max_position_embeddings=512,
         **{"position_buckets": 256, **case.overrides()},
     )
     return transformers.DebertaV2Model(config)
