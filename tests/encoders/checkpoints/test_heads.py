@@ -171,7 +171,7 @@ def test_weights_and_configuration_of_different_models(tmp_path):
     [
         ("num_hidden_layers", 4000, r"=4,000, but the files hold only \d+ tensors"),
         *(
-            (field, 10**9, r"=1,000,000,000, but no tensor of the files is longer than .* would take [\d,]+\.0 GB")
+            (field, 10**9, r"=1,000,000,000, but no tensor of the files is longer than .* can take [\d,]+\.0 GB")
             for field in ("vocab_size", "num_hidden_layers", "num_labels", "max_position_embeddings")
         ),
     ],
