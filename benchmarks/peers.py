@@ -48,8 +48,15 @@ def ours_untiled(case: Case) -> nn.Module:
     """Our model with torch's fused attention where it would attend in tiles itself."""
     model = ours(case)
     sdpa = patch.object(attention, "choose", lambda *_, **__: "sdpa")
-    model.register_forward_pre_hook(lambda *_: sdpa.start() and None)
-    model.register_forward_hook(lambda *_: sdpa.stop() and None)
+
+    def start(*_: Any) -> None:
+        sdpa.start()
+
+    def stop(*_: Any) -> None:
+        sdpa.stop()
+
+    model.register_forward_pre_hook(start)
+    model.register_forward_hook(stop)
     return model
 
 
