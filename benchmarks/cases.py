@@ -62,7 +62,9 @@ SETS = {
         "32 x 128 ragged": Shape(32, 128, 0.3),
         "4 x 512": Shape(4, 512),
     },
-    "fill": {f"8 x 128 fill {tenth / 10}": Shape(8, 128, tenth / 10) for tenth in range(2, 11)},
+    "fill": {
+        f"8 x 128 fill {fill}": Shape(8, 128, fill) for fill in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+    },
     "length": {f"1 x {length}": Shape(1, length) for length in (128, 256, 512, 1_024, 2_048)},
     "long": {f"1 x {length}": Shape(1, length) for length in (512, 1_024, 2_048, 4_096, 8_192)},
 }

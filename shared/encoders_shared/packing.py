@@ -15,7 +15,7 @@ from torch import Tensor
 from encoders_shared.errors import can_read
 from encoders_shared.masks import AttentionMask
 
-FULLEST = 0.85  # measured: above it, copying tokens about costs more than the padding
+FULLEST = 0.95  # measured: above it, copying tokens about costs what the padding does
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def plan_packing(mask: AttentionMask, wanted: bool | None) -> Packing | None:
     Args:
         mask: the batch's mask.
         wanted: True packs whenever it is possible, False never does, None does where it pays: on a CPU, where a batch
-            is at most 85 % full.
+            is at most 95 % full.
 
     Returns:
         How to pack, or None: nothing is masked, a graph is being captured, the mask differs by query, or a sequence has

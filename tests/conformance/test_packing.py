@@ -129,7 +129,7 @@ def test_what_is_not_packed(rows):
 
 
 def test_the_choice():
-    sparse, dense = [[1] * 10, [1] * 4 + [0] * 6], [[1] * 10, [1] * 9 + [0]]
+    sparse, dense = [[1] * 20, [1] * 17 + [0] * 3], [[1] * 20, [1] * 19 + [0]]
     assert plan(sparse, wanted=None) is not None
     assert plan(dense, wanted=None) is None
     assert plan(dense, wanted=True) is not None

@@ -55,10 +55,10 @@ def test_batches_that_are_not_packed(rows, wanted):
 
 
 def test_packing_is_a_choice():
-    nearly_full = [[1] * 9 + [0]]
+    nearly_full = [[1] * 29 + [0]]
     half_full = [[1, 0], [1, 0]]
     assert [plan(rows, False) for rows in (nearly_full, half_full)] == [None, None]
-    assert plan(nearly_full, True).lengths == [9]
+    assert plan(nearly_full, True).lengths == [29]
     assert plan(nearly_full, None) is None  # does not pay
     assert plan(half_full, None).lengths == [1, 1]
 
