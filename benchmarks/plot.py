@@ -23,10 +23,20 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent / "results")
     folder = parser.parse_args(words).folder
     read = [record for file in sorted(folder.glob("*.json")) for record in json.loads(file.read_text())["records"]]
-    records = {(record["family"], record["shape"], record["mode"]): record for record in read}
-    for name, figure in figures(list(records.values())).items():
+    for name, figure in figures(merge(read)).items():
         figure.savefig(folder / f"{name}.png", dpi=150)
         print(folder / f"{name}.png")
+
+
+def merge(records: list[Record]) -> list[Record]:
+    """Join records of one family, shape and mode that were measured with other peers; the first of a kind counts."""
+    merged: dict[tuple[str, str, str], Record] = {}
+    for record in records:
+        first = merged.setdefault((record["family"], record["shape"], record["mode"]), {})
+        for field, value in record.items():
+            both = isinstance(value, dict) and isinstance(first.get(field), dict)
+            first[field] = {**value, **first[field]} if both else first.get(field, value)
+    return list(merged.values())
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:

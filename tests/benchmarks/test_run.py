@@ -154,3 +154,10 @@ def test_every_figure():
     names = {name.rpartition("-")[0] for name in plot.figures(timed + memory)}
     assert names == {"speed-by-shape", "speed-by-fill", "speed-by-length", "memory-by-length"}
     assert plot.figures([]) == {}
+
+
+def test_records_with_other_peers_are_joined():
+    case = {"family": "norbert", "shape": "8 x 128", "mode": "inference"}
+    first, second = {**case, "ratios": {"a": 1}, "layers": 2}, {**case, "ratios": {"a": 5, "b": 2}, "layers": 3}
+    assert plot.merge([first, second]) == [{**case, "ratios": {"a": 1, "b": 2}, "layers": 2}]
+    assert first["ratios"] == {"a": 1}
