@@ -16,6 +16,7 @@ import encoders
 from tests.properties.strategies import batches, fields, make_small, packings, run, tasks
 from tests.support import NANO, assert_close, inputs_of
 
+pytestmark = pytest.mark.filterwarnings("ignore:a HELM-BERT with num_hidden_layers=1")
 every_encoder = pytest.mark.parametrize("name", NANO)
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
