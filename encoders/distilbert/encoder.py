@@ -16,6 +16,7 @@ from encoders_shared.compat import GradientCheckpointingLayer
 from encoders_shared.compat import initialization as init
 from encoders_shared.dropout import Dropout
 from encoders_shared.inputs import EncoderInputs, absolute_positions
+from encoders_shared.linear import Linear
 from encoders_shared.model import BareModel, EncoderPreTrainedModel
 from encoders_shared.outputs import EncoderOutput
 
@@ -66,10 +67,10 @@ class MultiHeadSelfAttention(nn.Module):
         self.head_size = config.dim // config.n_heads
         self.heads = remaining_heads(range(config.n_heads), pruned)
         width = len(self.heads) * self.head_size
-        self.q_lin = nn.Linear(config.dim, width)
-        self.k_lin = nn.Linear(config.dim, width)
-        self.v_lin = nn.Linear(config.dim, width)
-        self.out_lin = nn.Linear(width, config.dim)
+        self.q_lin = Linear(config.dim, width)
+        self.k_lin = Linear(config.dim, width)
+        self.v_lin = Linear(config.dim, width)
+        self.out_lin = Linear(width, config.dim)
         self.dropout = config.attention_dropout
 
     def prune_heads(self, pruned: Iterable[int]) -> None:
@@ -99,9 +100,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: DistilBertConfig):
         super().__init__()
-        self.lin1 = nn.Linear(config.dim, config.hidden_dim)
+        self.lin1 = Linear(config.dim, config.hidden_dim)
         self.activation = get_activation(config.activation)
-        self.lin2 = nn.Linear(config.hidden_dim, config.dim)
+        self.lin2 = Linear(config.hidden_dim, config.dim)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, states: Tensor) -> Tensor:

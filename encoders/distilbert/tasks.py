@@ -8,6 +8,7 @@ from transformers.activations import get_activation
 from encoders.distilbert.config import DistilBertConfig
 from encoders.distilbert.encoder import LAYER_NORM_EPS, DistilBertModel, DistilBertPreTrainedModel
 from encoders_shared.dropout import Dropout
+from encoders_shared.linear import Linear
 from encoders_shared.tasks import (
     MaskedLM,
     MultipleChoice,
@@ -26,10 +27,10 @@ class DistilBertForMaskedLM(MaskedLM, DistilBertPreTrainedModel):
     def __init__(self, config: DistilBertConfig):
         super().__init__(config)
         self.distilbert = DistilBertModel(config)
-        self.vocab_transform = nn.Linear(config.dim, config.dim)
+        self.vocab_transform = Linear(config.dim, config.dim)
         self.activation = get_activation(config.activation)
         self.vocab_layer_norm = nn.LayerNorm(config.dim, eps=LAYER_NORM_EPS)
-        self.vocab_projector = nn.Linear(config.dim, config.vocab_size)
+        self.vocab_projector = Linear(config.dim, config.vocab_size)
         self.post_init()
 
 
@@ -41,10 +42,10 @@ class DistilBertForSequenceClassification(SequenceClassification, DistilBertPreT
     def __init__(self, config: DistilBertConfig):
         super().__init__(config)
         self.distilbert = DistilBertModel(config)
-        self.pre_classifier = nn.Linear(config.dim, config.dim)
+        self.pre_classifier = Linear(config.dim, config.dim)
         self.activation = nn.ReLU()
         self.dropout = Dropout(config.seq_classif_dropout)
-        self.classifier = nn.Linear(config.dim, config.num_outputs)
+        self.classifier = Linear(config.dim, config.num_outputs)
         self.post_init()
 
 
@@ -57,7 +58,7 @@ class DistilBertForTokenClassification(TokenClassification, DistilBertPreTrained
         super().__init__(config)
         self.distilbert = DistilBertModel(config)
         self.dropout = Dropout(config.dropout)
-        self.classifier = nn.Linear(config.dim, config.num_outputs)
+        self.classifier = Linear(config.dim, config.num_outputs)
         self.post_init()
 
 
@@ -70,7 +71,7 @@ class DistilBertForQuestionAnswering(QuestionAnswering, DistilBertPreTrainedMode
         super().__init__(config)
         self.distilbert = DistilBertModel(config)
         self.dropout = Dropout(config.qa_dropout)
-        self.qa_outputs = nn.Linear(config.dim, 2)
+        self.qa_outputs = Linear(config.dim, 2)
         self.post_init()
 
 
@@ -82,8 +83,8 @@ class DistilBertForMultipleChoice(MultipleChoice, DistilBertPreTrainedModel):
     def __init__(self, config: DistilBertConfig):
         super().__init__(config)
         self.distilbert = DistilBertModel(config)
-        self.pre_classifier = nn.Linear(config.dim, config.dim)
+        self.pre_classifier = Linear(config.dim, config.dim)
         self.activation = nn.ReLU()
         self.dropout = Dropout(config.seq_classif_dropout)
-        self.classifier = nn.Linear(config.dim, 1)
+        self.classifier = Linear(config.dim, 1)
         self.post_init()

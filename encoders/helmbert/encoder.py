@@ -16,6 +16,7 @@ from encoders_shared.compat import GradientCheckpointingLayer
 from encoders_shared.dropout import Dropout
 from encoders_shared.initialisation import torch_default_convolution
 from encoders_shared.inputs import EncoderInputs, absolute_positions
+from encoders_shared.linear import Linear
 from encoders_shared.model import BareModel, EncoderPreTrainedModel
 from encoders_shared.outputs import EncoderOutput
 from encoders_shared.relative_position import (
@@ -63,14 +64,14 @@ class DisentangledSelfAttention(nn.Module):
         super().__init__()
         width = config.hidden_size
         self.heads = config.num_attention_heads
-        self.query_proj = nn.Linear(width, width)
-        self.key_proj = nn.Linear(width, width)
-        self.value_proj = nn.Linear(width, width)
+        self.query_proj = Linear(width, width)
+        self.key_proj = Linear(width, width)
+        self.value_proj = Linear(width, width)
         self.rel_embeddings = nn.Embedding(2 * config.position_span, width)
         self.score_types = config.score_types
         own = frozenset() if config.share_att_key else self.score_types
-        self.pos_key_proj = nn.Linear(width, width) if "c2p" in own else None
-        self.pos_query_proj = nn.Linear(width, width, bias=False) if "p2c" in own else None
+        self.pos_key_proj = Linear(width, width) if "c2p" in own else None
+        self.pos_query_proj = Linear(width, width, bias=False) if "p2c" in own else None
         self.scale = (width // self.heads * (1 + len(self.score_types))) ** -0.5
         self.dropout = Dropout(config.attention_probs_dropout_prob)
 
@@ -109,10 +110,10 @@ class TransformerBlock(GradientCheckpointingLayer):
     def __init__(self, config: HELMBertConfig):
         super().__init__()
         self.self_attn = DisentangledSelfAttention(config)
-        self.attn_output_dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.attn_output_dense = Linear(config.hidden_size, config.hidden_size)
         self.norm1 = nn.LayerNorm(config.hidden_size)
-        self.linear1 = nn.Sequential(nn.Linear(config.hidden_size, config.intermediate_size), nn.GELU())
-        self.linear2 = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.linear1 = nn.Sequential(Linear(config.hidden_size, config.intermediate_size), nn.GELU())
+        self.linear2 = Linear(config.intermediate_size, config.hidden_size)
         self.norm2 = nn.LayerNorm(config.hidden_size)
         self.dropout = Dropout(config.hidden_dropout_prob)
 

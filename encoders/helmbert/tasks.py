@@ -10,6 +10,7 @@ from encoders.helmbert.config import HELMBertConfig
 from encoders.helmbert.encoder import HELMBertModel, HELMBertPreTrainedModel
 from encoders_shared.dropout import Dropout
 from encoders_shared.heads import SkipMLPHead, TransformHead
+from encoders_shared.linear import Linear
 from encoders_shared.tasks import (
     MaskedLM,
     MultipleChoice,
@@ -58,7 +59,7 @@ class HELMBertForSequenceClassification(SequenceClassification, HELMBertPreTrain
             )
         else:
             self.dropout = Dropout(config.classifier_dropout)
-            self.classifier = nn.Linear(config.hidden_size, config.num_outputs)
+            self.classifier = Linear(config.hidden_size, config.num_outputs)
         self.post_init()
 
 
@@ -71,7 +72,7 @@ class HELMBertForTokenClassification(TokenClassification, HELMBertPreTrainedMode
         super().__init__(config)
         self.helmbert = HELMBertModel(config)
         self.dropout = Dropout(config.classifier_dropout)
-        self.classifier = nn.Linear(config.hidden_size, config.num_outputs)
+        self.classifier = Linear(config.hidden_size, config.num_outputs)
         self.post_init()
 
 
@@ -84,7 +85,7 @@ class HELMBertForQuestionAnswering(QuestionAnswering, HELMBertPreTrainedModel):
         super().__init__(config)
         self.helmbert = HELMBertModel(config)
         self.dropout = Dropout(config.classifier_dropout)
-        self.qa_outputs = nn.Linear(config.hidden_size, 2)
+        self.qa_outputs = Linear(config.hidden_size, 2)
         self.post_init()
 
 
@@ -97,5 +98,5 @@ class HELMBertForMultipleChoice(MultipleChoice, HELMBertPreTrainedModel):
         super().__init__(config)
         self.helmbert = HELMBertModel(config)
         self.dropout = Dropout(config.classifier_dropout)
-        self.classifier = nn.Linear(config.hidden_size, 1)
+        self.classifier = Linear(config.hidden_size, 1)
         self.post_init()

@@ -16,6 +16,7 @@ from encoders_shared.compat import GradientCheckpointingLayer
 from encoders_shared.dropout import Dropout
 from encoders_shared.initialisation import ltg_normal
 from encoders_shared.inputs import EncoderInputs
+from encoders_shared.linear import Linear
 from encoders_shared.model import BareModel, EncoderPreTrainedModel, Trunk
 from encoders_shared.outputs import EncoderOutput
 from encoders_shared.relative_position import SymmetricLogBuckets, reachable_rows, relative_offsets
@@ -74,9 +75,9 @@ class Attention(nn.Module):
         self.split_positions = PROJECTIONS[config.position_projection]
         self.scale = 1 / math.sqrt(3 * width // config.num_attention_heads)
         self.pre_layer_norm = nn.LayerNorm(width, config.layer_norm_eps, elementwise_affine=False)
-        self.in_proj_qk = nn.Linear(width, 2 * width)
-        self.in_proj_v = nn.Linear(width, width)
-        self.out_proj = nn.Linear(width, width)
+        self.in_proj_qk = Linear(width, 2 * width)
+        self.in_proj_v = Linear(width, width)
+        self.out_proj = Linear(width, width)
         self.post_layer_norm = nn.LayerNorm(width, config.layer_norm_eps)
         self.dropout = Dropout(config.attention_probs_dropout_prob)
 
@@ -110,7 +111,7 @@ class GatedGELU(nn.Module):
         return states * F.gelu(gate, approximate="tanh")
 
 
-class DepthScaledLinear(nn.Linear):
+class DepthScaledLinear(Linear):
     """A linear layer without bias whose initial weights are the smaller, the deeper it stands."""
 
     def __init__(self, inputs: int, outputs: int, layer: int):

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from encoders_shared.dropout import Dropout
+from encoders_shared.linear import Linear
 
 
 class LTGHead(nn.Module):
@@ -18,11 +19,11 @@ class LTGHead(nn.Module):
         super().__init__()
         self.nonlinearity = nn.Sequential(
             nn.LayerNorm(hidden_size, layer_norm_eps, elementwise_affine=False),
-            nn.Linear(hidden_size, hidden_size),
+            Linear(hidden_size, hidden_size),
             nn.GELU(),
             nn.LayerNorm(hidden_size, layer_norm_eps, elementwise_affine=False),
             Dropout(dropout),
-            nn.Linear(hidden_size, outputs),
+            Linear(hidden_size, outputs),
         )
 
     def forward(self, states: Tensor) -> Tensor:
@@ -37,10 +38,10 @@ class TransformHead(nn.Module):
 
     def __init__(self, *, hidden_size: int, outputs: int):
         super().__init__()
-        self.dense = nn.Linear(hidden_size, hidden_size)
+        self.dense = Linear(hidden_size, hidden_size)
         self.activation = nn.GELU()
         self.layer_norm = nn.LayerNorm(hidden_size)
-        self.decoder = nn.Linear(hidden_size, outputs)
+        self.decoder = Linear(hidden_size, outputs)
 
     def forward(self, states: Tensor) -> Tensor:
         return self.decoder(self.layer_norm(self.activation(self.dense(states))))
@@ -55,11 +56,11 @@ class SkipMLPHead(nn.Module):
 
     def __init__(self, *, hidden_size: int, outputs: int, layers: int, dropout: float):
         super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(hidden_size, hidden_size) for _ in range(layers)])
+        self.layers = nn.ModuleList([Linear(hidden_size, hidden_size) for _ in range(layers)])
         self.norms = nn.ModuleList([nn.LayerNorm(hidden_size) for _ in range(layers)])
         self.activation = nn.GELU()
         self.dropout = Dropout(dropout)
-        self.output_layer = nn.Linear(hidden_size, outputs)
+        self.output_layer = Linear(hidden_size, outputs)
 
     def forward(self, states: Tensor) -> Tensor:
         for layer, norm in zip(self.layers, self.norms, strict=True):

@@ -1,0 +1,105 @@
+"""Linear layers by oneDNN.
+
+In single precision on a CPU, torch gives the products of linear layers to MKL, which is made for Intel's processors.
+oneDNN, which is part of torch too and serves its convolutions and half precisions, makes them faster where that was
+measured (docs/performance.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from encoders_shared.errors import is_captured
+
+HAS_ONEDNN = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"  # measured
+
+
+class Linear(nn.Linear):
+    """torch's linear layer, with the products of oneDNN where they are faster. [..., inputs] -> [..., outputs]."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return linear(input, self.weight, self.bias)
+
+
+def linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Compute `states @ weight.T + bias`.
+
+    Args:
+        states: [..., inputs].
+        weight: [outputs, inputs].
+        bias: [outputs], or None.
+    """
+    tensors = (states, weight) if bias is None else (states, weight, bias)
+    if not (suits_onednn(*tensors) and _fit(*tensors)):
+        return F.linear(states, weight, bias)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        return _Linear.apply(states, weight, bias)
+    return _product(states, weight, bias)
+
+
+def suits_onednn(*tensors: Tensor) -> bool:
+    """Tell whether oneDNN may be called on these tensors, past torch's own operations.
+
+    They are plain ones: subclasses, such as quantised weights, know their own products. And nobody wants to see torch's
+    operations: graphs that are captured, transforms of torch.func, forward-mode differentiation, autocast, and modes
+    that watch each operation, such as counters, do.
+    """
+    return (
+        HAS_ONEDNN
+        and torch.backends.mkldnn.enabled
+        and all(map(_is_plain, tensors))
+        and not is_captured()
+        and not torch.is_autocast_enabled("cpu")
+        and not torch._C._are_functorch_transforms_active()
+        and torch._C._len_torch_dispatch_stack() == 0
+        and torch.autograd.forward_ad._current_level < 0
+    )
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return (
+        type(tensor) in (Tensor, nn.Parameter)
+        and tensor.dtype == torch.float32
+        and tensor.device.type == "cpu"
+        and tensor.layout == torch.strided
+        and tensor.numel() > 0
+    )
+
+
+def _fit(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
+    """Tell whether the shapes are the usual ones; torch broadcasts a few more, and says what is wrong with others."""
+    return states.shape[-1:] == weight.shape[1:] and (bias is None or bias.shape == weight.shape[:1])
+
+
+def _product(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return `states @ weight.T + bias`; here a transposed weight costs nothing, transposed states a copy."""
+    return torch.ops.mkldnn._linear_pointwise(states, weight, bias, "none", [], "")
+
+
+class _Linear(torch.autograd.Function):
+    """`_product` with gradients, which are products in turn."""
+
+    @staticmethod
+    def forward(*tensors: Any) -> Tensor:
+        return _product(*tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
+        states, weight, _ = inputs
+        for_states, for_weight, _ = ctx.needs_input_grad
+        ctx.save_for_backward(states if for_weight else None, weight if for_states else None)
+
+    @staticmethod
+    def backward(ctx: Any, d_output: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        states, weight = ctx.saved_tensors
+        for_states, for_weight, for_bias = ctx.needs_input_grad
+        d_rows = d_output.reshape(-1, d_output.shape[-1])
+        return (
+            linear(d_output, weight.t(), None) if for_states else None,
+            linear(d_rows.t(), states.reshape(-1, states.shape[-1]).t(), None) if for_weight else None,
+            d_rows.sum(0) if for_bias else None,
+        )
