@@ -93,10 +93,11 @@ def attention_masks() -> dict[str, Tensor | None]:
 
 @pytest.fixture(params=["eager", "sdpa", "tiled", "tiled small"])
 def backend(request, monkeypatch):
-    """The name of a backend; tiled also with tiles so small that heads and queries are cut."""
+    """The name of a backend; tiled also with tiles so small that heads and queries are cut, and no weights kept."""
     if request.param == "tiled small":
         monkeypatch.setattr(tiling, "TILE", 12)
         monkeypatch.setattr(tiling, "FEWEST_QUERIES", 2)
+        monkeypatch.setattr("encoders_shared.attention.tiled.KEPT", 0)
     return request.param.split()[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from torch import Tensor
 from encoders_shared.attention.eager import eager
 from encoders_shared.attention.flex import flex
 from encoders_shared.attention.interface import AttentionSettings, RelativePositions
-from encoders_shared.attention.sdpa import sdpa
+from encoders_shared.attention.sdpa import jagged_sdpa, sdpa
 from encoders_shared.attention.tiled import tiled
 from encoders_shared.errors import is_captured
 
@@ -42,7 +43,22 @@ def by_sequence(backend: Backend) -> Backend:
     return over_sequences
 
 
-BACKENDS = {"eager": by_sequence(eager), "sdpa": by_sequence(sdpa), "tiled": tiled, "flex": flex}
+def at_once_on_gpu(backend: Backend) -> Backend:
+    """Leave packed rows on a GPU to one call for all their sequences, as far as torch has a kernel for it."""
+
+    @wraps(backend)
+    def chosen(
+        query: Tensor, key: Tensor, value: Tensor, settings: AttentionSettings, *more: Any
+    ) -> tuple[Tensor, Tensor | None]:
+        scale, dropout, positions = more
+        if settings.lengths is None or positions is not None or not query.is_cuda:
+            return backend(query, key, value, settings, *more)
+        return jagged_sdpa(query, key, value, settings, scale, dropout), None
+
+    return chosen
+
+
+BACKENDS = {"eager": by_sequence(eager), "sdpa": at_once_on_gpu(by_sequence(sdpa)), "tiled": tiled, "flex": flex}
 
 
 def choose(settings: AttentionSettings, device: torch.device, *, plain: bool) -> str:

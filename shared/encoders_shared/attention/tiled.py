@@ -2,7 +2,8 @@
 
 Each tile is scored, normalised and multiplied with the values before the next begins. Training keeps query, key, value
 and the position tables, and computes the weights of each tile again on the way back (Dao et al. 2022, FlashAttention,
-section 3.1; here the keys are not split, so that a plain softmax does).
+section 3.1; here the keys are not split, so that a plain softmax does). Only of short sequences it keeps the weights
+too, which are no larger than query, key and value there.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from encoders_shared.attention.tiling import Part, Tile, cut
 from encoders_shared.dropout import kept_factors
 from encoders_shared.softmax import masked_softmax
 
+KEPT = 3  # weights are kept up to a length of so many head sizes: there they are as large as query, key and value
+
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is no tensor with a gradient: how to cut, scale and drop."""
+    """All that is no tensor with a gradient: how to cut, scale and drop, and whose weights to keep."""
 
     lengths: list[int]
     allowed: Tensor | None
@@ -30,6 +33,7 @@ class Plan:
     scale: float
     dropout: float
     seed: int
+    longest_kept: int
 
     def parts(self, heads: int) -> Iterator[Part]:
         return cut(heads, self.lengths, self.allowed, self.rows)
@@ -37,6 +41,10 @@ class Plan:
     def generator(self, device: torch.device) -> torch.Generator:
         """Return the source of the dropped weights: the same on the way back as on the way there."""
         return torch.Generator(device).manual_seed(self.seed)
+
+    def keeps(self, part: Part) -> bool:
+        """Tell whether the weights of a part are kept for the way back."""
+        return part.length <= self.longest_kept
 
 
 def tiled(
@@ -49,15 +57,16 @@ def tiled(
     positions: RelativePositions | None,
 ) -> tuple[Tensor, None]:
     """Attend tile by tile."""
-    batch, _, length, _ = query.shape
+    batch, _, length, size = query.shape
     keys, queries, rows = None, None, torch.empty(0, dtype=torch.int64, device=query.device)
     if positions is not None:
         keys, queries, rows = positions.keys, positions.queries, positions.rows
     lengths = [length] * batch if settings.lengths is None else settings.lengths
     seed = int(torch.randint(2**62, (), device="cpu")) if dropout else 0
-    plan = Plan(lengths, settings.allowed, rows, scale, dropout, seed)
+    longest_kept = KEPT * size if torch.is_grad_enabled() else 0
+    plan = Plan(lengths, settings.allowed, rows, scale, dropout, seed, longest_kept)
     in_one_row = (_in_one_row(states) for states in (query, key, value))
-    context = _Tiled.apply(*_as_autocast(*in_one_row, keys, queries), plan)
+    context = _Tiled.apply(*_as_autocast(*in_one_row, keys, queries), plan)[0]
     context = context.unflatten(1, (batch, length)).transpose(0, 1)  # [batch, heads, length, head size]
     return mask_heads(context, settings.head_mask), None
 
@@ -77,33 +86,43 @@ def _as_autocast(*tensors: Tensor | None) -> list[Tensor | None]:
 
 
 class _Tiled(torch.autograd.Function):
-    """Context [heads, tokens, head size] of query, key and value of that shape and tables [heads, rows, head size]."""
+    """Context [heads, tokens, head size] of query, key and value of that shape and tables [heads, rows, head size].
+
+    Behind it come the weights that are kept for the way back.
+    """
 
     @staticmethod
-    def forward(*inputs: Any) -> Tensor:
+    def forward(*inputs: Any) -> tuple[Tensor, ...]:
         *tensors, plan = inputs
-        return _attend(tensors, plan)
+        context, kept_weights = _attend(tensors, plan)
+        return context, *kept_weights
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
         *tensors, ctx.plan = inputs
-        ctx.save_for_backward(*tensors)
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*tensors, *output[1:])
 
     @staticmethod
-    def backward(ctx: Any, d_context: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, d_context: Tensor, *_: Any) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        needed = ctx.needs_input_grad[:-1]
+        saved = ctx.saved_tensors  # may be read once: gradient checkpointing makes them anew
+        tensors, kept_weights = saved[: len(needed)], saved[len(needed) :]
         if not torch.is_grad_enabled():
-            return *_gradients(ctx.saved_tensors, ctx.plan, d_context), None
-        needed = ctx.needs_input_grad[:-1]  # the gradients will be differentiated in turn: leave that to autograd
-        leaves = [tensor for tensor, need in zip(ctx.saved_tensors, needed, strict=True) if need]
-        context = _attend(ctx.saved_tensors, ctx.plan)
+            return *_gradients(tensors, ctx.plan, d_context, iter(kept_weights)), None
+        # the gradients will be differentiated in turn: leave that to autograd
+        leaves = [tensor for tensor, need in zip(tensors, needed, strict=True) if need]
+        context = _attend(tensors, ctx.plan)[0]
         found = iter(torch.autograd.grad(context, leaves, d_context, create_graph=True))
         return *(next(found) if need else None for need in needed), None
 
 
-def _attend(tensors: Sequence[Any], plan: Plan) -> Tensor:
+def _attend(tensors: Sequence[Any], plan: Plan) -> tuple[Tensor, list[Tensor]]:
+    """Return the context, and the weights of each tile that is to be kept."""
     query, key, value, keys, queries = tensors
     generator = plan.generator(query.device)
     context = torch.empty_like(value)  # with the strides of value: heads side by side in memory
+    kept_weights = []
     for part in plan.parts(len(query)):
         part_key, part_value = key[part.heads, part.tokens], value[part.heads, part.tokens]
         table = _table(keys, part)
@@ -111,13 +130,17 @@ def _attend(tensors: Sequence[Any], plan: Plan) -> Tensor:
         for tile in part.tiles:
             tile_query = query[part.heads, tile.queries] * plan.scale
             weights = _weights(tile_query, part_key, table, by_key, tile)
+            if plan.keeps(part):
+                kept_weights.append(weights)
             if plan.dropout:
                 weights = weights * kept_factors(weights, plan.dropout, generator)
             context[part.heads, tile.queries] = weights @ part_value
-    return context
+    return context, kept_weights
 
 
-def _gradients(tensors: Sequence[Any], plan: Plan, d_context: Tensor) -> tuple[Tensor | None, ...]:
+def _gradients(
+    tensors: Sequence[Any], plan: Plan, d_context: Tensor, kept_weights: Iterator[Tensor]
+) -> tuple[Tensor | None, ...]:
     query, key, value, keys, queries = tensors
     generator = plan.generator(query.device)
     summed = torch.promote_types(query.dtype, torch.float32)  # many tiles add to one gradient
@@ -126,18 +149,19 @@ def _gradients(tensors: Sequence[Any], plan: Plan, d_context: Tensor) -> tuple[T
     d_keys, d_queries = (None if table is None else torch.zeros_like(table, dtype=summed) for table in (keys, queries))
     for part in plan.parts(len(query)):
         own = part.heads, part.tokens
-        table = _table(keys, part)
-        by_key = _by_key(queries, part, key[own], plan.scale)
-        d_by_key = None if by_key is None else torch.zeros_like(by_key)
+        table, query_table = _table(keys, part), _table(queries, part)
+        by_key = None if plan.keeps(part) else _by_key(queries, part, key[own], plan.scale)
+        d_by_key: Any = None if query_table is None else d_context.new_zeros(*query_table.shape[:2], part.length)
         for tile in part.tiles:
             asked = part.heads, tile.queries
             tile_query = query[asked] * plan.scale
-            weights = _weights(tile_query, key[own], table, by_key, tile)
-            kept = kept_factors(weights, plan.dropout, generator) if plan.dropout else None
+            kept = plan.keeps(part)
+            weights = next(kept_weights) if kept else _weights(tile_query, key[own], table, by_key, tile)
+            factors = kept_factors(weights, plan.dropout, generator) if plan.dropout else None
             d_weights = d_context[asked] @ value[own].transpose(1, 2)
-            if kept is not None:
-                d_weights *= kept
-            d_value[own] += (weights if kept is None else weights * kept).transpose(1, 2) @ d_context[asked]
+            if factors is not None:
+                d_weights *= factors
+            d_value[own] += (weights if factors is None else weights * factors).transpose(1, 2) @ d_context[asked]
             d_scores = _softmax_backward(weights, d_weights)
             d_tile_query = d_scores @ key[own]
             d_key[own] += d_scores.transpose(1, 2) @ tile_query
@@ -146,12 +170,12 @@ def _gradients(tensors: Sequence[Any], plan: Plan, d_context: Tensor) -> tuple[T
                 d_tile_query += d_by_query @ table
                 _add(d_keys, part, d_by_query.transpose(1, 2) @ tile_query)
             if d_by_key is not None:
-                d_by_key.scatter_add_(1, tile.rows, d_scores)
+                _add_by_key(d_by_key, d_scores, tile)
             d_query[asked] = d_tile_query * plan.scale
         if d_by_key is not None:
             d_by_key *= plan.scale
             _add(d_queries, part, d_by_key @ key[own])
-            d_key[own] += d_by_key.transpose(1, 2) @ _table(queries, part)
+            d_key[own] += d_by_key.transpose(1, 2) @ query_table
     d_keys, d_queries = (None if table is None else table.to(query.dtype) for table in (d_keys, d_queries))
     return d_query, d_key.to(query.dtype), d_value.to(query.dtype), d_keys, d_queries
 
@@ -182,14 +206,29 @@ def _weights(query: Tensor, key: Tensor, keys: Tensor | None, by_key: Tensor | N
     if keys is not None:
         scores += (query @ keys.transpose(1, 2)).gather(2, tile.rows)
     if by_key is not None:
-        scores += by_key.gather(1, tile.rows)
+        scores += _look_up_by_key(by_key, tile)
     return masked_softmax(scores, tile.allowed)
+
+
+def _look_up_by_key(by_key: Tensor, tile: Tile) -> Tensor:
+    """Score of each pair [heads, queries, keys]. Several heads share the work of finding the cells."""
+    if len(by_key) == 1:
+        return by_key.gather(1, tile.rows)
+    return by_key.flatten(1).index_select(1, tile.cells).view(tile.rows.shape)
+
+
+def _add_by_key(d_by_key: Tensor, d_scores: Tensor, tile: Tile) -> None:
+    """Add the gradient of each pair's score to that of what `_look_up_by_key` read."""
+    if len(d_by_key) == 1:
+        d_by_key.scatter_add_(1, tile.rows, d_scores)
+    else:
+        d_by_key.flatten(1).index_add_(1, tile.cells, d_scores.flatten(1))
 
 
 def _softmax_backward(weights: Tensor, d_weights: Tensor) -> Tensor:
     """Gradient of the scores, in at least float32 like the softmax: a row's error would go to one table row."""
     weights, d = (one.to(torch.promote_types(one.dtype, torch.float32)) for one in (weights, d_weights))
-    return (weights * (d - (d * weights).sum(-1, keepdim=True))).to(d_weights.dtype)
+    return torch.ops.aten._softmax_backward_data(d, weights, -1, weights.dtype).to(d_weights.dtype)
 
 
 def _scattered(d_scores: Tensor, rows: int, tile: Tile) -> Tensor:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+import torch
 from torch import Tensor
 
 TILE = 2**18  # scores in one tile: 1 MB in float32
@@ -25,6 +27,12 @@ class Tile:
     allowed: Tensor | None
     rows: Tensor
 
+    @cached_property
+    def cells(self) -> Tensor:
+        """Where each pair's row and key meet in a flat table [rows * keys], int64 [queries * keys]."""
+        keys = self.rows.shape[2]
+        return torch.arange(keys, device=self.rows.device).add(self.rows[0], alpha=keys).flatten()
+
 
 @dataclass(frozen=True)
 class Part:
@@ -41,6 +49,10 @@ class Part:
     tokens: slice
     reached: Tensor | None
     tiles: Iterator[Tile]
+
+    @property
+    def length(self) -> int:
+        return self.tokens.stop - self.tokens.start
 
 
 def cut(heads: int, lengths: list[int], allowed: Tensor | None, rows: Tensor) -> Iterator[Part]:

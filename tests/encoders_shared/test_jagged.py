@@ -1,0 +1,65 @@
+"""Packed rows in one call, which is for GPUs: that its numbers are right can be seen on a CPU."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from encoders_shared.attention import AttentionSettings, RelativePositions, backends
+from encoders_shared.attention.sdpa import jagged_sdpa
+
+pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
+LENGTHS = [3, 5, 1]
+NAMES = ("query", "key", "value")
+
+
+@pytest.fixture
+def packed(problem):
+    whole = problem(head_mask=True, batch=1)
+    parts = [whole.shortened(length) for length in LENGTHS]
+    return parts, replace(whole, **{name: torch.cat([getattr(one, name) for one in parts], dim=2) for name in NAMES})
+
+
+def context_of(case, dropout=0.0):
+    settings = AttentionSettings("sdpa", None, case.head_mask, False, LENGTHS)
+    return jagged_sdpa(case.query, case.key, case.value, settings, case.scale, dropout)
+
+
+def test_equals_the_double_loop(packed):
+    parts, case = packed
+    expected = np.concatenate([part.double_loop()[0] for part in parts], axis=1)
+    context = context_of(case).transpose(1, 2).flatten(2)
+    np.testing.assert_allclose(context.numpy(), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_gradients_are_those_of_the_sequences_one_by_one(packed):
+    _, case = packed
+    leaves = [tensor.requires_grad_() for tensor in (case.query, case.key, case.value, case.head_mask)]
+    got = torch.autograd.grad(context_of(case).square().sum(), leaves)
+    one_by_one = case.run("sdpa", lengths=LENGTHS)[0]
+    torch.testing.assert_close(got, torch.autograd.grad(one_by_one.square().sum(), leaves))
+
+
+def test_it_is_taken_on_a_gpu_and_for_packed_rows_without_positions_alone(packed, monkeypatch):
+    """A tensor that says it is on a GPU stands for one that is."""
+
+    class OnGpu(torch.Tensor):
+        is_cuda = True
+
+    calls = []
+    monkeypatch.setattr(backends, "jagged_sdpa", lambda *_: calls.append("at once"))
+    sdpa = backends.at_once_on_gpu(lambda *_: calls.append("one by one"))
+    _, case = packed
+    there = case.query.as_subclass(OnGpu)
+    settings = AttentionSettings("sdpa", None, None, False, LENGTHS)
+    tables = torch.zeros(3, 9, 4)
+    positions = RelativePositions(tables, tables, torch.arange(9))
+    for query, given, own_positions in (
+        (there, settings, None),
+        (case.query, settings, None),
+        (there, replace(settings, lengths=None), None),
+        (there, settings, positions),
+    ):
+        sdpa(query, case.key, case.value, given, 1.0, 0.0, own_positions)
+    assert calls == ["at once", "one by one", "one by one", "one by one"]
