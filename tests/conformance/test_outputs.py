@@ -88,6 +88,23 @@ def test_states_and_attentions_only_when_asked_for(name, task):
 
 @every_encoder
 @every_model
+@pytest.mark.parametrize("packing", [False, True])
+def test_chosen_states(name, task, packing):
+    """As all of them are, each in its place; what else is returned stays the same."""
+    model = make_model(name, task)
+    model.trunk.packing = packing
+    batch = inputs_of(make_batch(task))
+    with torch.no_grad():
+        every, chosen = (model(**batch, output_hidden_states=wanted) for wanted in (True, [0, -2]))
+    kept = (0, len(every.hidden_states) - 2)
+    assert len(chosen.hidden_states) == len(every.hidden_states)
+    for number, (state, expected) in enumerate(zip(chosen.hidden_states, every.hidden_states, strict=True)):
+        assert torch.equal(state, expected) if number in kept else state is None
+    assert torch.equal(predictions(chosen), predictions(every))
+
+
+@every_encoder
+@every_model
 def test_tuples(name, task):
     model = make_model(name, task)
     batch = make_batch(task)

@@ -13,7 +13,7 @@ WEIGHTS = torch.zeros(2), torch.ones(2)
 
 
 def collected(states, attentions, **more):
-    trace = LayerTrace(states, attentions)
+    trace = LayerTrace((0, 1, 2) if states is True else states or (), attentions)
     trace.add(EMBEDDED)
     trace.add(FIRST, WEIGHTS[0])
     trace.add(LAST, WEIGHTS[1])
@@ -36,7 +36,7 @@ def test_trace_keeps_what_is_wanted(states, attentions):
 
 
 def test_a_trace_holds_nothing_that_is_not_wanted():
-    trace = LayerTrace(keep_states=False, keep_attentions=False)
+    trace = LayerTrace(keep_states=(), keep_attentions=False)
     trace.add(FIRST, WEIGHTS[0])
     assert (trace.states, trace.attentions) == ([], [])
 
@@ -68,6 +68,15 @@ def test_a_change_of_every_state(states):
         assert output.hidden_states[-1] is output.last_hidden_state
     else:
         assert output.hidden_states is None
+
+
+def test_chosen_states():
+    """None stands for the others; the last state is there whether it was chosen or not."""
+    output = collected((1,), False)
+    assert same(output.hidden_states, (None, FIRST, None))
+    changed = output.map_states(lambda state: state + 10)
+    assert changed.hidden_states == (None, 11, None)
+    assert changed.last_hidden_state == 12
 
 
 @typed_fields

