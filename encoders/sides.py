@@ -26,6 +26,7 @@ class Side:
 
     Attributes:
         source: preset name, folder or hub id.
+        revision: branch, tag or commit on the hub; None for its default.
         family: its family.
         config: its configuration.
         preset: what its family says of it, if it is a preset.
@@ -34,11 +35,17 @@ class Side:
     """
 
     source: str
+    revision: str | None
     family: Family
     config: EncoderConfig
     preset: Preset | None
     head: str | None
     open_question: str | None
+
+    @property
+    def title(self) -> str:
+        """What it is called in a report."""
+        return self.source if self.revision is None else f"{self.source} ({self.revision})"
 
     @property
     def maximum_length(self) -> int | None:
@@ -57,18 +64,18 @@ class Side:
             ValueError: it has none here.
         """
         if self.preset is None:
-            return load_tokenizer(self.source)
+            return load_tokenizer(self.source, revision=self.revision)
         own = self.family.tokenizer_class
         if own is None or self.family.train_tokenizer is not None:  # what can be trained comes with the weights
             raise ValueError(f"{self.source} is a preset, and its tokenizer comes with its weights: give its folder.")
         return own()
 
 
-def open_side(source: str | os.PathLike[str]) -> Side:
-    """Tell what is known of a preset, a folder or a hub id.
+def open_side(source: str | os.PathLike[str], revision: str | None = None) -> Side:
+    """Tell what is known of a preset, a folder or a hub id; `revision` is a branch, tag or commit on the hub.
 
     Raises:
-        ValueError: there is nothing of this name.
+        ValueError: there is nothing of this name, or it is a preset and a revision was given.
         CheckpointError: it is a checkpoint of no family here, or can't be read.
     """
     name, presets = str(source), list_encoders()
@@ -77,10 +84,15 @@ def open_side(source: str | os.PathLike[str]) -> Side:
             f"{name!r} is neither the name of an encoder nor a folder here.{suggestion(name, presets)} Names are those "
             "of `encoders list`; the id of a repository on a hub is OWNER/NAME."
         )
+    if name in presets and revision is not None:
+        raise ValueError(
+            f"{name} is a preset, which has no revisions, but {revision!r} was given: leave it out, or give the id of "
+            "the repository on a hub, OWNER/NAME."
+        )
     if name in presets:
         family = family_of(name)
-        return Side(name, family, family.presets[name].config(), family.presets[name], None, None)
-    checkpoint = open_checkpoint(source)
+        return Side(name, None, family, family.presets[name].config(), family.presets[name], None, None)
+    checkpoint = open_checkpoint(source, revision)
     config, completion = read_config(checkpoint.folder, checkpoint.recognised, checkpoint.weights, {})
     head = head_of(checkpoint, config)
-    return Side(name, checkpoint.recognised.family, config, None, head, completion.warning)
+    return Side(name, revision, checkpoint.recognised.family, config, None, head, completion.warning)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from encoders.checkpoints.configuration import LABEL_FIELDS, read_config, unknown_keys
+from encoders.checkpoints.configuration import read_config, unknown_keys
 from encoders.checkpoints.filling import build, choose_dtype
 from encoders.checkpoints.folder import CheckpointFolder, open_folder
 from encoders.checkpoints.plan import Plan, make_plan
@@ -19,6 +19,7 @@ from encoders.checkpoints.report import LoadReport
 from encoders.checkpoints.weights import Weights
 from encoders.registry import checked_fields
 from encoders_shared.checkpoints import CheckpointError
+from encoders_shared.config import LABEL_FIELDS
 from encoders_shared.errors import listed
 from encoders_shared.model import EncoderPreTrainedModel
 

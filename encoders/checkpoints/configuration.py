@@ -11,7 +11,7 @@ from encoders.checkpoints.layout import Completion
 from encoders.checkpoints.recognition import Recognised
 from encoders.checkpoints.weights import Weights
 from encoders_shared.checkpoints import CheckpointError
-from encoders_shared.config import EncoderConfig
+from encoders_shared.config import LABEL_FIELDS, EncoderConfig
 from encoders_shared.errors import ConfigurationError
 
 _LEFT_OUT = (  # never followed, or said anew by the model that is built
@@ -26,7 +26,6 @@ _LEFT_OUT = (  # never followed, or said anew by the model that is built
     "transformers_version",
 )
 _PROPERTIES = ("num_labels", "output_attentions")
-LABEL_FIELDS = ("num_labels", "id2label", "label2id")
 SIZE_LIMIT = 4096
 """Numbers up to this are never absurd, however small the tensors are."""
 

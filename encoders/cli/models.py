@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,9 +33,9 @@ _NOT_OF_THE_MODEL = (  # keys of config.json that make transformers fetch code, 
 )
 
 
-def open_named(name: str) -> Side:
+def open_named(name: str, revision: str | None) -> Side:
     """Tell what is known of one side; see `open_side`."""
-    return open_side(name.removeprefix(THEIRS))
+    return open_side(name.removeprefix(THEIRS), revision)
 
 
 def load_side(
@@ -56,12 +55,12 @@ def load_side(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         if name.startswith(THEIRS):
-            model, missing = _load_theirs(name.removeprefix(THEIRS), task, options)
+            model, missing = _load_theirs(side, task, options)
         elif side.preset is not None:
             torch.manual_seed(seed)
             model, missing = encoders.create(name, task=task, **options), ()
         else:
-            model, report = encoders.load(name, task=task, return_report=True, **options)
+            model, report = encoders.load(name, task=task, revision=side.revision, return_report=True, **options)
             missing = report.missing
     if missing:
         raise ValueError(
@@ -97,8 +96,9 @@ def make_inputs(sides: Sequence[Side], file: Path | None, task: str | None, seed
 def describe(name: str, side: Side, model: PreTrainedModel) -> dict[str, str]:
     """Say what a side is. What transformers calls sdpa is "auto" in this library's models; see `read_backend`."""
     implementation = model.config._attn_implementation
+    note = side.revision if side.preset is None else "random weights"
     return {
-        "source": name if side.preset is None else f"{name} (random weights)",
+        "source": name if note is None else f"{name} ({note})",
         "class": f"{type(model).__module__.partition('.')[0]}.{type(model).__name__}",
         "dtype": str(model.dtype).removeprefix("torch."),
         "backend": read_backend(implementation) if isinstance(model, EncoderPreTrainedModel) else str(implementation),
@@ -106,23 +106,21 @@ def describe(name: str, side: Side, model: PreTrainedModel) -> dict[str, str]:
     }
 
 
-def _load_theirs(
-    source: str | os.PathLike[str], task: str | None, options: dict[str, str]
-) -> tuple[PreTrainedModel, list[str]]:
+def _load_theirs(side: Side, task: str | None, options: dict[str, str]) -> tuple[PreTrainedModel, list[str]]:
     """Load a folder with transformers' own class, found by its model type; no code of the folder is run.
 
     Our reader opens it first: it refuses pickles with code, links that leave the folder and headers that lie. Keys of
     config.json that say how to run a model, not what it is, are left out: one may name a kernel on a hub. As in
     `encoders.load`, the type of the parameters is the stored one.
     """
-    checkpoint = open_checkpoint(source)
+    checkpoint = open_checkpoint(side.source, side.revision)
     folder = checkpoint.folder
     known = _their_configs()
     model_type = folder.config.get("model_type")
     if model_type not in known or model_type not in checkpoint.recognised.layout.model_types:
         raise CheckpointError(
-            f"{source} is a {checkpoint.recognised.layout.name} with model_type {model_type!r}, for which transformers "
-            f"has no class of its own. It has some for: {listed(known)}."
+            f"{side.source} is a {checkpoint.recognised.layout.name} with model_type {model_type!r}, for which "
+            f"transformers has no class of its own. It has some for: {listed(known)}."
         )
     fields = {key: value for key, value in folder.config.items() if key not in _NOT_OF_THE_MODEL}
     config = known[model_type].from_dict(fields)

@@ -12,6 +12,7 @@ from encoders.experiments.errors import MissingExtraError
 
 DEPARTED = 1
 _SIDE = "A name from `encoders list`, a checkpoint folder or hub id, or transformers:FOLDER."
+_REVISION = "Branch, tag or commit on the hub."
 _TYPES = "float64, float32, bfloat16 or float16."
 _BACKEND = "Attention backend: auto (sdpa is its other name), eager, tiled or flex; for transformers: eager or sdpa."
 
@@ -28,6 +29,8 @@ def parity(
     ] = None,
     tolerance: Annotated[float, typer.Option(help="Largest relative difference that counts as agreement.")] = 1e-5,
     seed: Annotated[int, typer.Option(help="For the weights of names, and for random ids.")] = 0,
+    revision_a: Annotated[str | None, typer.Option(help=_REVISION)] = None,
+    revision_b: Annotated[str | None, typer.Option(help=_REVISION)] = None,
     dtype_a: Annotated[str | None, typer.Option(help=_TYPES, show_default="as stored")] = None,
     dtype_b: Annotated[str | None, typer.Option(help=_TYPES, show_default="as stored")] = None,
     backend_a: Annotated[str | None, typer.Option(help=_BACKEND, show_default="auto")] = None,
@@ -51,7 +54,7 @@ def parity(
         from encoders.agreement import parity as compare
         from encoders.cli.models import describe, load_side, make_inputs, open_named
 
-        first, second = open_named(a), open_named(b)
+        first, second = open_named(a, revision_a), open_named(b, revision_b)
         if task is None and first.head == second.head:
             task = first.head
         elif task == "bare":

@@ -9,6 +9,7 @@ import typer
 from encoders.cli.errors import one_line_errors
 
 _SIDE = "a name from `encoders list`, a checkpoint folder or hub id."
+_REVISION = "Branch, tag or commit on the hub."
 _TOKENIZER = "The folder with its tokenizer, where it is not that of the model."
 
 
@@ -19,6 +20,8 @@ def swap(
     length: Annotated[
         int | None, typer.Option(min=1, help="Your maximum length in tokens.", show_default="each encoder's own")
     ] = None,
+    revision_a: Annotated[str | None, typer.Option(help=_REVISION)] = None,
+    revision_b: Annotated[str | None, typer.Option(help=_REVISION)] = None,
     tokenizer_a: Annotated[str | None, typer.Option(help=_TOKENIZER)] = None,
     tokenizer_b: Annotated[str | None, typer.Option(help=_TOKENIZER)] = None,
     measure: Annotated[bool, typer.Option("--measure", help="Time both; takes seconds for full models.")] = False,
@@ -34,6 +37,8 @@ def swap(
             b,
             texts=texts,
             length=length,
+            revision_a=revision_a,
+            revision_b=revision_b,
             tokenizer_a=tokenizer_a,
             tokenizer_b=tokenizer_b,
             measure=measure,

@@ -20,6 +20,8 @@ def swap_report(
     *,
     texts: Iterable[str] = (),
     length: int | None = None,
+    revision_a: str | None = None,
+    revision_b: str | None = None,
     tokenizer_a: TokenizerSource | None = None,
     tokenizer_b: TokenizerSource | None = None,
     measure: bool = False,
@@ -31,6 +33,8 @@ def swap_report(
         b: the one to take its place.
         texts: some of your texts, to measure tokens per word, unknown tokens and truncation; empty ones are left out.
         length: your maximum length in tokens; by default each encoder's own.
+        revision_a: branch, tag or commit of the first one on the hub.
+        revision_b: likewise, for the second.
         tokenizer_a: the first one's tokenizer, or the folder it is in; by default that of the folder `a`. The tokenizer
             of a name comes with its weights, so it has to be given.
         tokenizer_b: likewise, for the second.
@@ -41,14 +45,14 @@ def swap_report(
 
     Raises:
         TypeError: the texts are one string.
-        ValueError: there is no encoder of this name, or the length is not positive.
+        ValueError: there is no encoder of this name, it is a preset and has a revision, or the length is not positive.
         CheckpointError: a folder can't be read.
     """
     if isinstance(texts, str):
         raise TypeError("texts is one string; a list of strings is needed, such as [text].")
     if length is not None and length < 1:
         raise ValueError(f"length is {length}; at least 1 token is needed.")
-    first, second = open_side(a), open_side(b)
+    first, second = open_side(a, revision_a), open_side(b, revision_b)
     texts = [text for text in texts if text.strip()]
     readers = open_reader(first, tokenizer_a, texts), open_reader(second, tokenizer_b, texts)
     lines = (
@@ -58,4 +62,4 @@ def swap_report(
         *weight_lines(first, second),
         *speed_lines(first, second, length, measure),
     )
-    return SwapReport(str(a), str(b), lines)
+    return SwapReport(first.title, second.title, lines)

@@ -102,7 +102,7 @@ def _differs(values: tuple[object, object], action: str, harmless: str | None = 
 
 
 def _weights(side: Side) -> str:
-    return side.source if side.preset is None else side.preset.checkpoint or NO_WEIGHTS
+    return side.title if side.preset is None else side.preset.checkpoint or NO_WEIGHTS
 
 
 def _licence(side: Side) -> str | None:

@@ -1,5 +1,6 @@
 """What the configurations of all families have in common."""
 
+import json
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -18,6 +19,7 @@ from encoders_shared.pooling import POOLINGS
 ConfigClass = TypeVar("ConfigClass", bound=type)
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
+LABEL_FIELDS = ("num_labels", "id2label", "label2id")
 MOST_LAYERS = 1_000
 MOST_LABELS = 1_000_000
 LEAST_MEMORY = 16 * 10**9
@@ -122,9 +124,10 @@ class EncoderConfig(PreTrainedConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any):
-        """Read a configuration; a number of labels given here wins over the names in the file."""
-        if "num_labels" in kwargs and "id2label" not in kwargs:
-            config_dict = {key: value for key, value in config_dict.items() if key not in ("id2label", "label2id")}
+        """Read a configuration; labels given here, by number or by name, win over all that the file says of them."""
+        given = {name: kwargs.pop(name) for name in LABEL_FIELDS if name in kwargs}
+        if given:
+            config_dict = {name: value for name, value in config_dict.items() if name not in LABEL_FIELDS} | given
         return super().from_dict(config_dict, **kwargs)
 
     def validate_architecture(self) -> None:
@@ -147,6 +150,7 @@ class EncoderConfig(PreTrainedConfig):
         for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"):
             require_at_least(name, getattr(self, name), 1)
         _check_labels(self.id2label, self.num_outputs)
+        _check_same_labels(self.id2label or {}, self.label2id or {})
         if self.hidden_size % self.num_attention_heads:
             raise ConfigurationError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}."
@@ -279,6 +283,28 @@ def _check_labels(id2label: dict | None, num_labels: object) -> None:
         raise ConfigurationError(
             f"num_labels is {num_labels}, but id2label names {len(id2label)} labels; pass one of them."
         )
+
+
+def _check_same_labels(id2label: dict, label2id: dict) -> None:
+    """Refuse a label with another number in label2id than in id2label.
+
+    Either may still hold transformers' placeholders, LABEL_0 and so on, and label2id may lack labels, as in many
+    published files. Both are compared in the form that JSON gives them: keys are strings there.
+    """
+    names = {str(number): _as_key(name) for number, name in id2label.items()}
+    for name, number in label2id.items():
+        key, other = _as_key(name), names.get(str(number))
+        left_over = f"LABEL_{number}" in (key, other) and key not in names.values()
+        if key != other and not left_over:
+            there = "no such number" if other is None else f"{other!r} there"
+            raise ConfigurationError(
+                f"id2label and label2id contradict each other: label2id gives {name!r} the number {number!r}, but "
+                f"id2label has {there}. Correct one of them, or pass id2label alone."
+            )
+
+
+def _as_key(label: object) -> str:
+    return label if isinstance(label, str) else json.dumps(label, default=str)
 
 
 def _check_dtype(field: str, dtype: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +31,7 @@ class EncoderInputs:
         first_columns: where the first real token of its sequence stands [batch or 1, 1 or length].
         lengths: lengths of the sequences, if the batch is one packed row; else None.
         backend: name of the attention backend.
-        keep_states: the caller wants the states of all layers.
+        keep_states: numbers of the states that the caller wants, the embedded input being 0.
         keep_attentions: the caller wants the attention weights.
         options: the family's own keywords.
     """
@@ -45,7 +46,7 @@ class EncoderInputs:
     first_columns: Tensor
     lengths: list[int] | None
     backend: str
-    keep_states: bool
+    keep_states: tuple[int, ...]
     keep_attentions: bool
     options: dict[str, Any]
 
@@ -146,17 +147,46 @@ def read_integers(name: str, values: Tensor | None) -> Tensor | None:
     return values.long()
 
 
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither True, False nor None, such as a list of layers.
+
+    Raises:
+        TypeError: naming the flag and the value.
+    """
+    if not isinstance(value, bool | None):
+        advice = "choose layers from the result" if isinstance(value, list | tuple) else "pass one of these"
+        raise TypeError(f"{name} must be True, False or None, got {value!r}: {advice}.")
+
+
 def read_flag(name: str, given: bool | None, configured: bool | None) -> bool:
     """Return what the caller or else the configuration wants.
 
     Raises:
-        TypeError: neither True, False nor None was passed, such as a list of layers.
+        TypeError: see `check_flag`.
     """
-    if given is None:
-        return bool(configured)
-    if not isinstance(given, bool):
-        raise TypeError(f"{name} must be True or False, got {given!r}: choose layers from the result.")
-    return given
+    check_flag(name, given)
+    return bool(configured if given is None else given)
+
+
+def read_states(chosen: bool | int | Sequence[int] | None, configured: bool | None, states: int) -> tuple[int, ...]:
+    """Return the numbers of the hidden states that are wanted; negative ones count from the last, which is -1.
+
+    Raises:
+        TypeError: neither a flag nor numbers.
+        ValueError: there is no such state.
+    """
+    chosen = bool(configured) if chosen is None else chosen
+    if isinstance(chosen, bool):
+        return tuple(range(states)) if chosen else ()
+    numbers = [chosen] if isinstance(chosen, int) else chosen
+    if not isinstance(numbers, list | tuple) or not all(type(number) is int for number in numbers):
+        raise TypeError(f"output_hidden_states must be True, False, or numbers of states, got {chosen!r}.")
+    for number in numbers:
+        if not -states <= number < states:
+            raise ValueError(
+                f"output_hidden_states names {number}; the states are 0 .. {states - 1}, or -1 .. -{states}."
+            )
+    return tuple(sorted({number % states for number in numbers}))
 
 
 def read_position_ids(position_ids: Tensor | None, batch: int, length: int) -> Tensor | None:
@@ -184,17 +214,22 @@ def absolute_positions(inputs: EncoderInputs, limit: int, *, from_first_token: b
     """Return the absolute position of each token [1 or batch, length].
 
     Args:
-        inputs: the batch; its `position_ids` win if there are any.
+        inputs: the batch; its `position_ids` win if there are any. At padding they mean nothing: there, those that
+            don't fit the table are replaced by one that does.
         limit: size of the position table.
         from_first_token: count from the first real token, so that left padding changes nothing; else from the start.
 
     Raises:
-        ValueError: a position does not fit the table.
+        ValueError: the position of a real token does not fit the table.
     """
     if inputs.position_ids is not None:
-        if can_read(inputs.position_ids):
-            _check_range("position_ids", inputs.position_ids, limit, "max_position_embeddings", inputs.lengths is None)
-        return inputs.position_ids
+        given, tokens = inputs.position_ids, inputs.mask.tokens
+        if given.shape[0] == 1:  # for all rows alike
+            tokens = tokens.any(dim=0, keepdim=True)
+        positions = given.where(tokens, given.clamp(0, limit - 1))
+        if can_read(positions):
+            _check_range("position_ids", positions, limit, "max_position_embeddings", inputs.lengths is None)
+        return positions
     if inputs.width > limit:
         raise ValueError(
             f"the sequences have {inputs.width} tokens, but max_position_embeddings is {limit}: truncate them to "

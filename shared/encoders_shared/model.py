@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 import torch
@@ -14,12 +15,14 @@ from encoders_shared.attention import read_backend
 from encoders_shared.errors import can_read, listed, suggestion
 from encoders_shared.inputs import (
     EncoderInputs,
+    check_flag,
     check_same_dtype,
     check_tokens,
     read_flag,
     read_head_mask,
     read_integers,
     read_position_ids,
+    read_states,
 )
 from encoders_shared.masks import AttentionMask, first_token, read_attention_mask
 from encoders_shared.outputs import EncoderOutput
@@ -63,6 +66,22 @@ class EncoderPreTrainedModel(PreTrainedModel):
     def trunk(self) -> Trunk:
         """What this model's head sits on; a model without a head is its own trunk."""
         return cast(Trunk, self.base_model)
+
+    @property
+    def packing(self) -> bool | None:
+        """Whether ragged batches run without work on padding: None (where it pays), True or False.
+
+        It is kept by the trunk, so that a model and its head never disagree.
+
+        Raises:
+            TypeError: it is set to anything else.
+        """
+        return self.trunk._packing
+
+    @packing.setter
+    def packing(self, value: bool | None) -> None:
+        check_flag("packing", value)
+        self.trunk._packing = value
 
     def get_input_embeddings(self) -> nn.Module:
         """Return the word embeddings."""
@@ -120,20 +139,21 @@ class EncoderPreTrainedModel(PreTrainedModel):
                 )
 
     def finish(self, output: ModelOutput, return_dict: bool | None) -> Any:
-        """Return the output as it is or as a tuple, as the caller or else the configuration wants it."""
-        wanted = self.config.return_dict if return_dict is None else return_dict
-        return output if wanted else output.to_tuple()
+        """Return the output as it is or as a tuple, as the caller or else the configuration wants it.
+
+        Raises:
+            TypeError: `return_dict` is neither True, False nor None.
+        """
+        return output if read_flag("return_dict", return_dict, self.config.return_dict) else output.to_tuple()
 
 
 class Trunk(EncoderPreTrainedModel):
     """Embeddings and layers: from a batch to states.
 
-    `packing` says whether ragged batches run without work on padding: None (where it pays), True or False.
-
     A family writes `encode_batch`, from a checked batch to states; all that comes before and after is done here.
     """
 
-    packing: bool | None = None
+    _packing: bool | None = None  # read and set as `packing`
 
     def encode_batch(self, inputs: EncoderInputs) -> EncoderOutput:
         """Run the layers on a checked batch."""
@@ -147,7 +167,7 @@ class Trunk(EncoderPreTrainedModel):
         head_mask: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
+        output_hidden_states: bool | int | Sequence[int] | None = None,
         packing: bool | None = None,
         packed_output: bool = False,
         needed: Tensor | None = None,
@@ -162,17 +182,18 @@ class Trunk(EncoderPreTrainedModel):
             head_mask: factors of the attention heads, [heads] or [layers, heads].
             inputs_embeds: word embeddings [batch, length, hidden], to be treated as those of `input_ids` are.
             output_attentions: return the attention weights; default as configured.
-            output_hidden_states: return the states of all layers; default as configured.
+            output_hidden_states: return the states of all layers, or those with these numbers; default as configured.
             packing: run without work on padding: True, False, or None for this model's `packing`.
             packed_output: return states of real tokens alone, the sequences behind one another [tokens, hidden].
             needed: True where a state is needed [batch, length]; a batch that needs one at padding is not packed.
             **options: the family's own keywords.
 
         Raises:
-            TypeError: a tensor of the wrong type.
+            TypeError: a tensor of the wrong type, or a flag that is none.
             ValueError: a tensor of the wrong shape, or with values out of range.
         """
         config = self.config
+        packed_output = read_flag("packed_output", packed_output, False)
         input_ids = read_integers("input_ids", input_ids)
         batch, length = check_tokens(input_ids, inputs_embeds, config.vocab_size, config.hidden_size)
         device = cast(Tensor, input_ids if inputs_embeds is None else inputs_embeds).device
@@ -190,11 +211,11 @@ class Trunk(EncoderPreTrainedModel):
             first_columns=first_token(mask.tokens)[:, None],
             lengths=None,
             backend=read_backend(config._attn_implementation),
-            keep_states=read_flag("output_hidden_states", output_hidden_states, config.output_hidden_states),
+            keep_states=read_states(output_hidden_states, config.output_hidden_states, config.num_hidden_layers + 1),
             keep_attentions=read_flag("output_attentions", output_attentions, config.output_attentions),
             options=options,
         )
-        packing = self.packing if packing is None else packing
+        packing = self._packing if packing is None else packing
         if packing is None and inputs.keep_states and torch.is_grad_enabled():
             packing = False  # states that were put back into padded form lie beside the way of the gradients
         padded_form = inputs.keep_attentions or _at_padding(needed, mask)
@@ -232,7 +253,7 @@ class BareModel(Trunk):
         head_mask: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
+        output_hidden_states: bool | int | Sequence[int] | None = None,
         return_dict: bool | None = None,
         packed_output: bool = False,
         **options: Any,

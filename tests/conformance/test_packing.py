@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 import torch
 
@@ -59,16 +62,41 @@ def test_values_and_gradients(name, task, backend):
 
 
 @every_encoder
-def test_work_is_saved(name):
-    """The layers see real tokens alone."""
+@every_model
+def test_work_is_saved(name, task):
+    """The layers see real tokens alone, as a model with or without a head is told."""
     seen = []
-    model = make_model(name, None)
+    model = make_model(name, task)
     layers = next(module for module in model.modules() if isinstance(module, torch.nn.ModuleList))
-    layers[-1].register_forward_pre_hook(lambda module, arguments: seen.append(tuple(arguments[0].shape[:2])))
+    layers[-2].register_forward_pre_hook(lambda module, arguments: seen.append(tuple(arguments[0].shape[:2])))
+    inputs = inputs_of(make_batch(task, LENGTHS))
     for packing in (True, False, None):
         model.packing = packing
-        model(**inputs_of(make_batch(None, LENGTHS)))
-    assert seen == [(1, 27), (4, 12), (1, 27)]
+        model(**inputs)
+    tokens, rows = inputs["attention_mask"].sum().item(), inputs["attention_mask"].numel() // 12
+    assert seen == [(1, tokens), (rows, 12), (1, tokens)]
+
+
+@every_encoder
+@every_model
+def test_one_setting_for_a_model_and_its_trunk(name, task, tmp_path):
+    """It goes with copies and pickles; a saved model is one of the default."""
+    model = make_model(name, task)
+    assert model.packing is None
+    model.packing = True
+    assert model.trunk.packing is True
+    model.trunk.packing = False
+    assert model.packing is False
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert twin.packing is twin.trunk.packing is False
+        twin.packing = True
+        assert model.packing is False
+    for wrong in ("yes", 1, torch.tensor(True)):
+        with pytest.raises(TypeError, match=r"packing must be True, False or None, got .*: pass one of these"):
+            model.packing = wrong
+    assert model.packing is False
+    model.save_pretrained(tmp_path)
+    assert type(model).from_pretrained(tmp_path).packing is None
 
 
 @every_encoder

@@ -9,7 +9,7 @@ import torch
 
 import encoders
 from encoders_shared.attention import BACKENDS
-from tests.support import ALL_TASKS, NANO, inputs_of, make_batch, make_model
+from tests.support import ALL_TASKS, NANO, assert_close, inputs_of, make_batch, make_model, predictions, real
 
 every_encoder = pytest.mark.parametrize("name", NANO)
 every_model = pytest.mark.parametrize("task", ALL_TASKS)
@@ -165,9 +165,14 @@ def test_wrong_shapes_of_masks(name, task):
 @every_encoder
 @every_model
 def test_flags(name, task):
-    for flag in ("output_hidden_states", "output_attentions"):
-        with pytest.raises(TypeError, match=rf"{flag} must be True or False, got \[0, 2\]: choose layers"):
-            small(name, task)(**inputs_of(make_batch(task)), **{flag: [0, 2]})
+    with pytest.raises(TypeError, match=r"output_attentions must be True, False or None, got \[0, 2\]: choose layers"):
+        small(name, task)(**inputs_of(make_batch(task)), output_attentions=[0, 2])
+    with pytest.raises(ValueError, match=r"output_hidden_states names 3; the states are 0 \.\. 2, or -1 \.\. -3\."):
+        small(name, task)(**inputs_of(make_batch(task)), output_hidden_states=[0, 3])
+    for flag in ("return_dict", *(["packed_output"] if task is None else [])):
+        for wrong in ("yes", 1):
+            with pytest.raises(TypeError, match=f"{flag} must be True, False or None, got {wrong!r}: pass one"):
+                small(name, task)(**inputs_of(make_batch(task)), **{flag: wrong})
 
 
 @every_encoder
@@ -206,6 +211,23 @@ def test_positions_out_of_range(name, wrong):
         message = rf"^{place} is {wrong}; allowed: 0 \.\. 19 \(max_position_embeddings is 20\)"
         with pytest.raises(ValueError, match=message):
             model(**inputs, position_ids=positions)
+
+
+@every_encoder
+@every_model
+@pytest.mark.parametrize("packing", [True, False])
+def test_positions_at_padding_mean_nothing(name, task, packing):
+    """Whatever stands there, packed or not."""
+    model, inputs = small(name, task), inputs_of(make_batch(task))
+    model.packing = packing
+    padding = inputs["attention_mask"] == 0
+    results = []
+    for filler in (0, -1, 10**6):
+        positions = torch.arange(12).expand(padding.shape).masked_fill(padding, filler)
+        with torch.no_grad():
+            results.append(real(predictions(model(**inputs, position_ids=positions)), inputs["attention_mask"]))
+    for result in results[1:]:
+        assert_close(result, results[0])
 
 
 @every_encoder

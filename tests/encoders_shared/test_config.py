@@ -150,6 +150,72 @@ def test_contradictions(fields, message):
         ToyConfig(**fields)
 
 
+@pytest.mark.parametrize(
+    ("id2label", "label2id", "message"),
+    [
+        ({0: "a", 1: "b"}, {"a": 1, "b": 0}, "'a' the number 1, but id2label has 'b' there"),
+        ({"0": "a", "1": "b"}, {"a": 0, "c": "1"}, "'c' the number '1', but id2label has 'b' there"),
+        ({0: "a", 1: "b"}, {"a": 0, "b": 1, "c": 2}, "'c' the number 2, but id2label has no such number"),
+        ({0: "LABEL_1", 1: "LABEL_0"}, {"LABEL_0": 0}, "'LABEL_0' the number 0, but id2label has 'LABEL_1'"),
+        ({0: "LABEL_0", 1: "b"}, {"b": 0}, "'b' the number 0, but id2label has 'LABEL_0' there"),
+        (None, {"a": 0, "b": 0, "c": 1}, "'a' the number 0, but id2label has 'b' there"),
+    ],
+)
+def test_labels_that_contradict_each_other(id2label, label2id, message):
+    with pytest.raises(ConfigurationError, match=rf"contradict each other: label2id gives {message}.*\. Correct"):
+        ToyConfig(id2label=id2label, label2id=label2id)
+
+
+@pytest.mark.parametrize(
+    ("id2label", "label2id"),
+    [
+        ({0: "label"}, {"label": "0"}),
+        ({"0": "a", "1": "b"}, {"b": 1}),
+        ({0: "a", 1: "b"}, {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}),
+        ({0: "LABEL_0", 1: "LABEL_1"}, {"a": 0, "b": 1}),
+        ({0: False, 1: True}, {False: 0, True: 1}),
+        ({0: 7, 1: 0.5, 2: 3}, {7: 0, 0.5: 1}),
+        ({0: None}, {None: 0}),
+        ({0: "a", 1: "a"}, {"a": 1}),
+        ({0: "a"}, {}),
+    ],
+)
+def test_labels_that_do_not_contradict_each_other(id2label, label2id, tmp_path):
+    """Not either when they come back from a file."""
+    config = ToyConfig(id2label=id2label, label2id=label2id)
+    config.save_pretrained(tmp_path)
+    assert ToyConfig.from_pretrained(tmp_path).num_labels == config.num_labels
+
+
+def test_labels_set_later_are_checked_on_demand():
+    config = ToyConfig(id2label={0: "a", 1: "b"}, label2id={"a": 0, "b": 1})
+    config.num_labels = 3
+    config.check()
+    assert config.label2id == {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}
+    config.label2id = {"LABEL_0": 2}
+    with pytest.raises(ConfigurationError, match="contradict each other"):
+        config.check()
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"num_labels": 3}, {0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"}),
+        ({"id2label": {0: "x", 1: "y"}}, {0: "x", 1: "y"}),
+        ({"label2id": {"x": 0, "y": 1, "z": 2}}, {0: "x", 1: "y", 2: "z"}),
+        ({"num_labels": 1, "id2label": {0: "x"}, "label2id": {"x": 0}}, {0: "x"}),
+    ],
+)
+def test_labels_given_to_from_pretrained_win_over_those_of_the_file(given, names, tmp_path):
+    """All of them, so that nothing is left of the file's to contradict them."""
+    ToyConfig(id2label={0: "a", 1: "b"}, label2id={"a": 0, "b": 1}).save_pretrained(tmp_path / "file")
+    config = ToyConfig.from_pretrained(tmp_path / "file", **given)
+    assert config.id2label == names
+    assert "a" not in (config.label2id or {})
+    config.save_pretrained(tmp_path / "again")
+    assert ToyConfig.from_pretrained(tmp_path / "again").id2label == names
+
+
 def test_keys_that_mean_something_to_transformers_alone_are_kept():
     kept = {"head_dim": 3, "num_heads": 5, "embed_dim": 7, "layer_types": ["full_attention"], "is_decoder": True}
     config = ToyConfig(**kept)

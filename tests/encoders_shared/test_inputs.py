@@ -13,6 +13,7 @@ from encoders_shared.inputs import (
     read_head_mask,
     read_integers,
     read_position_ids,
+    read_states,
 )
 from encoders_shared.masks import first_token, read_attention_mask
 from encoders_shared.packing import plan_packing
@@ -36,7 +37,7 @@ def inputs(mask=MASK, **changes):
         first_columns=first_token(read.tokens)[:, None],
         lengths=None,
         backend="sdpa",
-        keep_states=False,
+        keep_states=(),
         keep_attentions=False,
         options={},
     )
@@ -108,10 +109,41 @@ def test_a_flag_of_the_call_wins_over_the_configured_one(configured):
     assert read_flag("output_attentions", None, configured) is bool(configured)
 
 
-@pytest.mark.parametrize("given", [[0, 2], 1, "yes"])
-def test_a_flag_that_is_none(given):
-    with pytest.raises(TypeError, match=r"output_hidden_states must be True or False, got .*: choose layers"):
-        read_flag("output_hidden_states", given, None)
+@pytest.mark.parametrize(
+    ("given", "message"), [([0, 2], r"\[0, 2\]: choose layers from"), (1, "1: pass one"), ("yes", "'yes': pass one")]
+)
+def test_a_flag_that_is_none(given, message):
+    with pytest.raises(TypeError, match=rf"output_attentions must be True, False or None, got {message}"):
+        read_flag("output_attentions", given, None)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "configured", "numbers"),
+    [
+        (None, None, ()),
+        (None, True, (0, 1, 2, 3)),
+        (True, False, (0, 1, 2, 3)),
+        (False, True, ()),
+        ([], True, ()),
+        (0, None, (0,)),
+        (-1, None, (3,)),
+        ((2, -4, 0, 2), None, (0, 2)),
+    ],
+)
+def test_states_that_are_wanted(chosen, configured, numbers):
+    assert read_states(chosen, configured, 4) == numbers
+
+
+@pytest.mark.parametrize("chosen", ["all", 1.0, [True], [0, None], [0.0]])
+def test_states_that_are_no_numbers(chosen):
+    with pytest.raises(TypeError, match=r"output_hidden_states must be True, False, or numbers of states, got "):
+        read_states(chosen, None, 4)
+
+
+@pytest.mark.parametrize("chosen", [4, -5, [0, 9]])
+def test_states_that_there_are_not(chosen):
+    with pytest.raises(ValueError, match=r"output_hidden_states names -?\d; the states are 0 \.\. 3, or -1 \.\. -4\."):
+        read_states(chosen, None, 4)
 
 
 @pytest.mark.parametrize("shape", [(4,), (1, 4), (2, 4)])
@@ -158,7 +190,26 @@ def test_positions_from_the_first_real_token():
 @pytest.mark.parametrize("from_first_token", [False, True])
 def test_given_positions_win(from_first_token):
     given = torch.tensor([[3, 2, 1, 0]])
-    assert absolute_positions(inputs(position_ids=given), 4, from_first_token=from_first_token) is given
+    positions = absolute_positions(inputs(position_ids=given), 4, from_first_token=from_first_token)
+    assert torch.equal(positions, given)
+
+
+def test_given_positions_at_padding_are_never_out_of_range():
+    """Those that fit are kept; the caller's own tensor is not changed."""
+    given = torch.tensor([[0, 1, 2, -1], [99, 1, 2, 3]])
+    before = given.clone()
+    expected = [[0, 1, 2, 0], [3, 1, 2, 3]]
+    assert absolute_positions(inputs(position_ids=given), 4).tolist() == expected
+    assert torch.equal(given, before)
+    batch = inputs(position_ids=given)
+    compiled = torch.compile(lambda: absolute_positions(batch, 4), fullgraph=True, backend="eager")
+    assert compiled().tolist() == expected
+
+
+def test_one_row_of_given_positions_is_read_where_any_sequence_has_a_token():
+    assert absolute_positions(inputs(position_ids=torch.tensor([[3, 1, 2, -1]])), 4).tolist() == [[3, 1, 2, 0]]
+    with pytest.raises(ValueError, match=r"position_ids\[0, 0\] is -1; allowed: 0 \.\. 3"):
+        absolute_positions(inputs(position_ids=torch.tensor([[-1, 1, 2, 3]])), 4)
 
 
 @pytest.mark.parametrize("value", [4, -1])
@@ -199,7 +250,7 @@ def test_packed():
     assert absolute_positions(without, 4, from_first_token=True).tolist() == [[0, 1, 2, 0, 1]]
 
 
-@pytest.mark.parametrize("states", [False, True])
+@pytest.mark.parametrize("states", [(), (1,)])
 @pytest.mark.parametrize("attentions", [False, True])
 def test_trace_keeps_what_the_caller_wants(states, attentions):
     trace = inputs(keep_states=states, keep_attentions=attentions).trace()

@@ -136,6 +136,22 @@ def test_texts_are_read_with_the_first_tokenizer_that_there_is(tmp_path):
     assert facts("helmbert-nano", "helmbert-nano", "--inputs", helm)["inputs"].startswith("1 rows of ")
 
 
+def test_revisions(tmp_path, monkeypatch):
+    """Each side has its own; they are told apart in the report."""
+    folder = saved(tmp_path / "ours", "distilbert-nano", "masked-lm")
+    asked = []
+
+    def fetch(repository, revision, weights):
+        asked.append((repository, revision))
+        return folder
+
+    monkeypatch.setattr("encoders.checkpoints.folder.fetch", fetch)
+    found = facts("owner/name", "transformers:owner/name", "--revision-a", "v1", "--revision-b", "v2")
+    assert found["agree"]
+    assert set(asked) == {("owner/name", "v1"), ("owner/name", "v2")}
+    assert (found["a"]["source"], found["b"]["source"]) == ("owner/name (v1)", "transformers:owner/name (v2)")
+
+
 def test_a_plot(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     words = ("norbert3-nano", "norbert3-nano", "--plot", tmp_path / "depth.png")
@@ -152,6 +168,7 @@ def test_a_plot(tmp_path, monkeypatch):
     [
         (("norbert3-nan", "norbert3-nano"), "Did you mean 'norbert3-nano'"),
         (("norbert3-nano", "{empty}"), "has no config.json"),
+        (("norbert3-nano", "norbert3-nano", "--revision-b", "v2"), "has no revisions, but 'v2' was given: leave it"),
         (("{nano}", "{nano}", "--task", "question-answering"), "these would be random"),
         (("norbert3-nano", "norbert3-nano", "--task", "masked"), "unknown task 'masked'"),
         (("norbert3-nano", "ltg-bert-xs"), "the models can't be compared: one gives"),
