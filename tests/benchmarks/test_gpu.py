@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -30,8 +32,8 @@ def test_without_a_gpu(monkeypatch):
 
 
 def test_a_wrong_backend_departs(monkeypatch):
-    def wrong(query, key, value, settings, scale, dropout, positions):
-        return BACKENDS["eager"](query, key, value, settings, scale * 1.05, dropout, positions)
+    def wrong(inputs):
+        return BACKENDS["eager"](replace(inputs, scale=inputs.scale * 1.05))
 
     monkeypatch.setitem(BACKENDS, "tiled", wrong)
     verdicts = [(row[2], row[-1], agrees) for row, agrees in check(CASE, Shape(2, 12, 0.7), ["tiled"], CPU)]

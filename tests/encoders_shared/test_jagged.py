@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from encoders_shared.attention import AttentionSettings, RelativePositions, backends
+from encoders_shared.attention import AttentionInputs, AttentionSettings, RelativePositions, backends
 from encoders_shared.attention.sdpa import jagged_sdpa
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
@@ -21,9 +21,9 @@ def packed(problem):
     return parts, replace(whole, **{name: torch.cat([getattr(one, name) for one in parts], dim=2) for name in NAMES})
 
 
-def context_of(case, dropout=0.0):
+def context_of(case):
     settings = AttentionSettings("sdpa", None, case.head_mask, False, LENGTHS)
-    return jagged_sdpa(case.query, case.key, case.value, settings, case.scale, dropout)
+    return jagged_sdpa(AttentionInputs(case.query, case.key, case.value, settings, case.scale, 0.0, None))[0]
 
 
 def test_equals_the_double_loop(packed):
@@ -61,5 +61,5 @@ def test_it_is_taken_on_a_gpu_and_for_packed_rows_without_positions_alone(packed
         (there, replace(settings, lengths=None), None),
         (there, settings, positions),
     ):
-        sdpa(query, case.key, case.value, given, 1.0, 0.0, own_positions)
+        sdpa(AttentionInputs(query, case.key, case.value, given, 1.0, 0.0, own_positions))
     assert calls == ["at once", "one by one", "one by one", "one by one"]

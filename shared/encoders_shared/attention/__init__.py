@@ -13,10 +13,11 @@ from __future__ import annotations
 from torch import Tensor
 
 from encoders_shared.attention.backends import BACKENDS, choose, read_backend
-from encoders_shared.attention.interface import AttentionSettings, RelativePositions
+from encoders_shared.attention.interface import AttentionInputs, AttentionSettings, RelativePositions
 
 __all__ = [
     "BACKENDS",
+    "AttentionInputs",
     "AttentionSettings",
     "RelativePositions",
     "attention",
@@ -58,5 +59,5 @@ def attention(
         they were asked for, else None.
     """
     backend = BACKENDS[choose(settings, query.device, plain=positions is None and not dropout)]
-    context, weights = backend(query, key, value, settings, scale, dropout, positions)
+    context, weights = backend(AttentionInputs(query, key, value, settings, scale, dropout, positions))
     return context.transpose(1, 2).flatten(2), weights  # [batch, length, heads * head size]

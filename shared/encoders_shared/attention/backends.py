@@ -4,41 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from encoders_shared.attention.eager import eager
 from encoders_shared.attention.flex import flex
-from encoders_shared.attention.interface import AttentionSettings, RelativePositions
+from encoders_shared.attention.interface import AttentionInputs, AttentionSettings
 from encoders_shared.attention.sdpa import jagged_sdpa, sdpa
 from encoders_shared.attention.tiled import tiled
 from encoders_shared.errors import is_captured
 
-Backend = Callable[..., tuple[Tensor, Tensor | None]]
+Backend = Callable[[AttentionInputs], tuple[Tensor, Tensor | None]]
 
 
 def by_sequence(backend: Backend) -> Backend:
     """Let a backend that knows no packed rows work through one sequence by sequence."""
 
     @wraps(backend)
-    def over_sequences(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        settings: AttentionSettings,
-        scale: float,
-        dropout: float,
-        positions: RelativePositions | None,
-    ) -> tuple[Tensor, Tensor | None]:
-        if settings.lengths is None:
-            return backend(query, key, value, settings, scale, dropout, positions)
-        contexts = []
-        for q, k, v in zip(*(states.split(settings.lengths, dim=2) for states in (query, key, value)), strict=True):
-            own_positions = None if positions is None else positions.for_length(q.shape[2])
-            contexts.append(backend(q, k, v, settings, scale, dropout, own_positions)[0])
-        return torch.cat(contexts, dim=2), None
+    def over_sequences(inputs: AttentionInputs) -> tuple[Tensor, Tensor | None]:
+        if inputs.settings.lengths is None:
+            return backend(inputs)
+        return torch.cat([backend(one)[0] for one in inputs.of_sequences()], dim=2), None
 
     return over_sequences
 
@@ -47,18 +34,20 @@ def at_once_on_gpu(backend: Backend) -> Backend:
     """Leave packed rows on a GPU to one call for all their sequences, as far as torch has a kernel for it."""
 
     @wraps(backend)
-    def chosen(
-        query: Tensor, key: Tensor, value: Tensor, settings: AttentionSettings, *more: Any
-    ) -> tuple[Tensor, Tensor | None]:
-        scale, dropout, positions = more
-        if settings.lengths is None or positions is not None or not query.is_cuda:
-            return backend(query, key, value, settings, *more)
-        return jagged_sdpa(query, key, value, settings, scale, dropout), None
+    def chosen(inputs: AttentionInputs) -> tuple[Tensor, Tensor | None]:
+        if inputs.settings.lengths is None or inputs.positions is not None or not inputs.query.is_cuda:
+            return backend(inputs)
+        return jagged_sdpa(inputs)
 
     return chosen
 
 
-BACKENDS = {"eager": by_sequence(eager), "sdpa": at_once_on_gpu(by_sequence(sdpa)), "tiled": tiled, "flex": flex}
+BACKENDS: dict[str, Backend] = {
+    "eager": by_sequence(eager),
+    "sdpa": at_once_on_gpu(by_sequence(sdpa)),
+    "tiled": tiled,
+    "flex": flex,
+}
 
 
 def choose(settings: AttentionSettings, device: torch.device, *, plain: bool) -> str:

@@ -5,29 +5,21 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from encoders_shared.attention.interface import AttentionSettings, RelativePositions
+from encoders_shared.attention.interface import AttentionInputs, RelativePositions
 from encoders_shared.relative_position import pair_index
 from encoders_shared.softmax import masked_softmax
 
 
-def eager(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    settings: AttentionSettings,
-    scale: float,
-    dropout: float,
-    positions: RelativePositions | None,
-) -> tuple[Tensor, Tensor]:
+def eager(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     """Written out, with the weights; the definition that every other backend is compared with."""
-    query = query * scale
+    query, key = inputs.query * inputs.scale, inputs.key
     scores = query @ key.transpose(-1, -2)  # [batch, heads, query, key]
-    if positions is not None:
-        scores = scores + position_scores(query, key, positions, scale)
-    weights = masked_softmax(scores, settings.allowed)
-    if settings.head_mask is not None:
-        weights = weights * settings.head_mask[:, None, None]  # [heads, 1, 1]
-    return F.dropout(weights, dropout) @ value, weights
+    if inputs.positions is not None:
+        scores = scores + position_scores(query, key, inputs.positions, inputs.scale)
+    weights = masked_softmax(scores, inputs.settings.allowed)
+    if inputs.settings.head_mask is not None:
+        weights = weights * inputs.settings.head_mask[:, None, None]  # [heads, 1, 1]
+    return F.dropout(weights, inputs.dropout) @ inputs.value, weights
 
 
 def position_scores(query: Tensor, key: Tensor, positions: RelativePositions, scale: float) -> Tensor:

@@ -13,37 +13,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from encoders_shared.attention.interface import AttentionSettings, RelativePositions, mask_heads
+from encoders_shared.attention.interface import AttentionInputs, AttentionSettings, RelativePositions, mask_heads
 from encoders_shared.errors import ConfigurationError
 
 
-def flex(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    settings: AttentionSettings,
-    scale: float,
-    dropout: float,
-    positions: RelativePositions | None,
-) -> tuple[Tensor, None]:
+def flex(inputs: AttentionInputs) -> tuple[Tensor, None]:
     """Use torch's FlexAttention; position scores are looked up as the kernel meets each pair.
 
     Raises:
         ConfigurationError: there is dropout, which FlexAttention does not have.
         ValueError: gradients are wanted on a CPU, where it has none.
     """
-    _check((query, key, value), dropout)
+    settings, positions, key, value = inputs.settings, inputs.positions, inputs.key, inputs.value
+    _check((inputs.query, key, value), inputs.dropout)
     from torch.nn.attention.flex_attention import create_block_mask
 
-    batch, _, length, _ = query.shape
+    batch, _, length, _ = inputs.query.shape
     if not batch:
         return torch.empty_like(value), None
-    query = query * scale  # before the products, so that half precision does not overflow
+    query = inputs.query * inputs.scale  # before the products, so that half precision does not overflow
     visible, block_mask = _visible(settings, query.device), None
     if visible is not None:
         heads = None if settings.allowed is None or settings.allowed.shape[1] == 1 else query.shape[1]
         block_mask = create_block_mask(visible, batch, heads, length, length, device=str(query.device))
-    score = None if positions is None else _with_positions(query, key, positions, scale)
+    score = None if positions is None else _with_positions(query, key, positions, inputs.scale)
     context: Tensor = _kernel(query.is_cuda and not torch.compiler.is_compiling())(
         query, key, value, score_mod=score, block_mask=block_mask, scale=1.0
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from torch import Tensor
@@ -58,6 +59,30 @@ class AttentionSettings:
         if self.head_mask is None or len(heads) == len(self.head_mask):
             return self
         return replace(self, head_mask=self.head_mask[heads])
+
+
+@dataclass(frozen=True)
+class AttentionInputs:
+    """What a backend takes: the arguments of `encoders_shared.attention.attention`."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    settings: AttentionSettings
+    scale: float
+    dropout: float
+    positions: RelativePositions | None
+
+    def of_sequences(self) -> Iterator[AttentionInputs]:
+        """Yield the same for each sequence of a packed row."""
+        lengths = self.settings.lengths
+        assert lengths is not None
+        alone = replace(self.settings, lengths=None)
+        for query, key, value in zip(
+            *(one.split(lengths, dim=2) for one in (self.query, self.key, self.value)), strict=True
+        ):
+            positions = None if self.positions is None else self.positions.for_length(query.shape[2])
+            yield AttentionInputs(query, key, value, alone, self.scale, self.dropout, positions)
 
 
 def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from encoders_shared.attention.interface import AttentionSettings, RelativePositions, mask_heads
+from encoders_shared.attention.interface import AttentionInputs, mask_heads
 from encoders_shared.attention.tiling import Part, Tile, cut
 from encoders_shared.dropout import kept_factors
 from encoders_shared.softmax import masked_softmax
@@ -47,25 +47,18 @@ class Plan:
         return part.length <= self.longest_kept
 
 
-def tiled(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    settings: AttentionSettings,
-    scale: float,
-    dropout: float,
-    positions: RelativePositions | None,
-) -> tuple[Tensor, None]:
+def tiled(inputs: AttentionInputs) -> tuple[Tensor, None]:
     """Attend tile by tile."""
-    batch, _, length, size = query.shape
-    keys, queries, rows = None, None, torch.empty(0, dtype=torch.int64, device=query.device)
+    batch, _, length, size = inputs.query.shape
+    settings, positions, dropout = inputs.settings, inputs.positions, inputs.dropout
+    keys, queries, rows = None, None, torch.empty(0, dtype=torch.int64, device=inputs.query.device)
     if positions is not None:
         keys, queries, rows = positions.keys, positions.queries, positions.rows
     lengths = [length] * batch if settings.lengths is None else settings.lengths
     seed = int(torch.randint(2**62, (), device="cpu")) if dropout else 0
     longest_kept = KEPT * size if torch.is_grad_enabled() else 0
-    plan = Plan(lengths, settings.allowed, rows, scale, dropout, seed, longest_kept)
-    in_one_row = (_in_one_row(states) for states in (query, key, value))
+    plan = Plan(lengths, settings.allowed, rows, inputs.scale, dropout, seed, longest_kept)
+    in_one_row = (_in_one_row(states) for states in (inputs.query, inputs.key, inputs.value))
     context = _Tiled.apply(*_as_autocast(*in_one_row, keys, queries), plan)[0]
     context = context.unflatten(1, (batch, length)).transpose(0, 1)  # [batch, heads, length, head size]
     return mask_heads(context, settings.head_mask), None
