@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 import encoders
 import encoders_shared.attention as attention
+import encoders_shared.linear as linear
 from benchmarks.cases import PRESETS, SHAPES, Case
 from encoders_shared.attention import BACKENDS
 from encoders_shared.model import Trunk
@@ -44,16 +45,16 @@ def ours_packing(case: Case, packing: bool) -> nn.Module:
     return model
 
 
-def ours_untiled(case: Case) -> nn.Module:
-    """Our model with torch's fused attention where it would attend in tiles itself."""
+def ours_patched(case: Case, module: Any, name: str, value: Any) -> nn.Module:
+    """Our model with something in one of our modules replaced while it runs forward."""
     model = ours(case)
-    sdpa = patch.object(attention, "choose", lambda *_, **__: "sdpa")
+    replaced = patch.object(module, name, value)
 
     def start(*_: Any) -> None:
-        sdpa.start()
+        replaced.start()
 
     def stop(*_: Any) -> None:
-        sdpa.stop()
+        replaced.stop()
 
     model.register_forward_pre_hook(start)
     model.register_forward_hook(stop)
@@ -132,7 +133,8 @@ PEERS: dict[str, tuple[Callable[[Case], Model], tuple[str, ...]]] = {  # how to 
     "debertav2": (transformers_deberta, ("helmbert", "helmbert-unbucketed")),
     "onnxruntime": (OnnxModel, tuple(PRESETS)),
     "ours-packed": (lambda case: ours_packing(case, True), tuple(PRESETS)),
-    "ours-sdpa": (ours_untiled, tuple(PRESETS)),
+    "ours-sdpa": (lambda case: ours_patched(case, attention, "choose", lambda *_, **__: "sdpa"), tuple(PRESETS)),
+    "ours-without-onednn": (lambda case: ours_patched(case, linear, "HAS_ONEDNN", False), tuple(PRESETS)),
     "ours-padded": (lambda case: ours_packing(case, False), tuple(PRESETS)),
     **{
         f"ours-{name}": (lambda case, name=name: ours(case, attn_implementation=name), tuple(PRESETS))

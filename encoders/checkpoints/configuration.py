@@ -48,6 +48,9 @@ def read_config(
         ConfigurationError: the overrides do.
     """
     config_class, layout = recognised.family.config_class, recognised.layout
+    overrides = {
+        name: value for name, value in overrides.items() if value is not None or name not in LABEL_FIELDS
+    }  # None gives no labels
     fields = {
         config_class.attribute_map.get(name, name): value
         for name, value in folder.config.items()

@@ -11,55 +11,54 @@ from torch import Tensor, nn
 from encoders.helmbert.config import HELMBertConfig
 from encoders_shared.dropout import Dropout
 from encoders_shared.inputs import EncoderInputs
-from encoders_shared.linear import linear, suits_onednn
+from encoders_shared.linear import suits_onednn
 from encoders_shared.packing import spread_out
 
 
 class NgramConvolution(nn.Conv1d):
-    """A convolution over neighbouring tokens, whose gradients are products. [batch, length, hidden], same shape."""
-
-    def __init__(self, width: int, tokens: int):
-        super().__init__(width, width, tokens, padding=tokens // 2)
+    """torch's convolution; on a CPU its gradients are products, which take less time than those of torch."""
 
     def forward(self, input: Tensor) -> Tensor:
-        convolve = _Convolution.apply if suits_onednn(input, self.weight) else _convolve
-        return convolve(input, self.weight, self.bias)
-
-
-def _convolve(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Convolve states [batch, length, hidden] with weights [hidden, hidden, tokens]."""
-    return F.conv1d(states.transpose(1, 2), weight, bias, padding=weight.shape[2] // 2).transpose(1, 2)
+        form = (self.padding, self.stride, self.dilation, self.groups)
+        if form == ((self.kernel_size[0] // 2,), (1,), (1,), 1) and suits_onednn(input, self.weight):
+            return _Convolution.apply(input, self.weight, self.bias)
+        return super().forward(input)
 
 
 class _Convolution(torch.autograd.Function):
-    """`_convolve`; as products, its gradients take less time than as the convolutions that torch makes of them."""
+    """Convolve [batch, hidden, length] with [hidden, hidden, tokens], an odd number of tokens, to the same length."""
 
     @staticmethod
     def forward(*tensors: Any) -> Tensor:
-        return _convolve(*tensors)
+        input, weight, bias = tensors
+        return F.conv1d(input, weight, bias, padding=weight.shape[2] // 2)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-        states, weight, _ = inputs
-        for_states, for_weight, _ = ctx.needs_input_grad
+        input, weight, _ = inputs
+        for_input, for_weight, _ = ctx.needs_input_grad
         ctx.tokens = weight.shape[2]
-        ctx.save_for_backward(states if for_weight else None, weight if for_states else None)
+        ctx.save_for_backward(input if for_weight else None, weight if for_input else None)
 
     @staticmethod
     def backward(ctx: Any, d_output: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        states, weight = ctx.saved_tensors
-        for_states, for_weight, for_bias = ctx.needs_input_grad
+        input, weight = ctx.saved_tensors
+        for_input, for_weight, for_bias = ctx.needs_input_grad
         reach = ctx.tokens // 2
-        d_states = d_weight = None
-        if for_states:
-            d_states = F.conv_transpose1d(d_output.transpose(1, 2), weight, padding=reach).transpose(1, 2)
+        d_weight = None
         if for_weight:
-            padded = F.pad(states, (0, 0, reach, reach))
-            shifted = [padded[:, first : first + states.shape[1]] for first in range(ctx.tokens)]
-            neighbours = torch.cat(shifted, dim=-1).flatten(0, 1)  # [batch * length, tokens * hidden]
-            products = linear(d_output.flatten(0, 1).t(), neighbours.t(), None)  # [hidden, tokens * hidden]
-            d_weight = products.unflatten(1, (-1, states.shape[2])).transpose(1, 2)
-        return d_states, d_weight, d_output.sum((0, 1)) if for_bias else None
+            padded = F.pad(input, (reach, reach)).transpose(1, 2)
+            shifted = [padded[:, first : first + input.shape[2]] for first in range(ctx.tokens)]
+            neighbours = torch.cat(shifted, dim=-1)  # [batch, length, tokens * hidden]
+            products = d_output.transpose(0, 1).reshape(d_output.shape[1], -1) @ neighbours.reshape(
+                -1, neighbours.shape[-1]
+            )
+            d_weight = products.reshape(len(products), ctx.tokens, -1).transpose(1, 2)
+        return (
+            F.conv_transpose1d(d_output, weight, padding=reach) if for_input else None,
+            d_weight,
+            d_output.sum((0, 2)) if for_bias else None,
+        )
 
 
 class NgramLayer(nn.Module):
@@ -70,7 +69,9 @@ class NgramLayer(nn.Module):
 
     def __init__(self, config: HELMBertConfig):
         super().__init__()
-        self.conv = NgramConvolution(config.hidden_size, config.ngie_kernel_size)
+        self.conv = NgramConvolution(
+            config.hidden_size, config.hidden_size, config.ngie_kernel_size, padding=config.ngie_kernel_size // 2
+        )
         self.dropout = Dropout(config.ngie_dropout)
         self.activation = nn.Tanh()
         self.layer_norm = nn.LayerNorm(config.hidden_size)
@@ -88,6 +89,6 @@ class NgramLayer(nn.Module):
 
     def _convolve(self, embedded: Tensor, lengths: list[int] | None) -> Tensor:
         if lengths is None:
-            return self.conv(embedded)
+            return self.conv(embedded.transpose(1, 2)).transpose(1, 2)  # [batch, length, hidden]
         spread, place = spread_out(embedded, lengths, gap=self.conv.kernel_size[0] // 2)
-        return self.conv(spread)[:, place]  # [1, tokens, hidden]
+        return self.conv(spread.transpose(1, 2)).transpose(1, 2)[:, place]  # [1, tokens, hidden]

@@ -124,11 +124,35 @@ class EncoderConfig(PreTrainedConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any):
-        """Read a configuration; labels given here, by number or by name, win over all that the file says of them."""
-        given = {name: kwargs.pop(name) for name in LABEL_FIELDS if name in kwargs}
-        if given:
-            config_dict = {name: value for name, value in config_dict.items() if name not in LABEL_FIELDS} | given
-        return super().from_dict(config_dict, **kwargs)
+        """Read a configuration; labels given here, by number or by name, win over all that the file says of them.
+
+        None for any of them, here or in the file, counts as not given.
+        """
+        labels = {name: kwargs.pop(name, None) for name in LABEL_FIELDS}
+        given = {name: value for name, value in labels.items() if value is not None}
+        kept = {
+            name: value
+            for name, value in config_dict.items()
+            if name not in LABEL_FIELDS or (value is not None and not given)
+        }
+        return super().from_dict(kept | given, **kwargs)
+
+    def to_diff_dict(self) -> dict[str, Any]:
+        """Return what a file needs: the names of all labels too wherever label2id is there, which may lack some."""
+        needed = super().to_diff_dict()
+        if needed.get("label2id"):
+            needed.setdefault("id2label", self.id2label)
+        return needed
+
+    def to_json_file(self, json_file_path: str | os.PathLike, use_diff: bool = True) -> None:
+        """Write the configuration, unless it couldn't be read again; all ways of saving come through here.
+
+        Raises:
+            ConfigurationError: see `check`; nothing is written. Whether this machine has room doesn't matter.
+        """
+        with torch.device("meta"):
+            self.from_dict(self.to_diff_dict() if use_diff else self.to_dict())
+        super().to_json_file(json_file_path, use_diff=use_diff)
 
     def validate_architecture(self) -> None:
         """Leave out what transformers checks of keys that mean nothing here."""
@@ -286,20 +310,21 @@ def _check_labels(id2label: dict | None, num_labels: object) -> None:
 
 
 def _check_same_labels(id2label: dict, label2id: dict) -> None:
-    """Refuse a label with another number in label2id than in id2label.
+    """Refuse a label that both know, with different numbers.
 
-    Either may still hold transformers' placeholders, LABEL_0 and so on, and label2id may lack labels, as in many
-    published files. Both are compared in the form that JSON gives them: keys are strings there.
+    In many published files label2id lacks labels, or has more names for one, or other letters, or still transformers'
+    placeholders, LABEL_0 and so on. Names are compared in the form that JSON gives them: keys are strings there.
     """
-    names = {str(number): _as_key(name) for number, name in id2label.items()}
+    numbers: dict[str, list[str]] = {}
+    for number, name in id2label.items():
+        numbers.setdefault(_as_key(name), []).append(str(number))
     for name, number in label2id.items():
-        key, other = _as_key(name), names.get(str(number))
-        left_over = f"LABEL_{number}" in (key, other) and key not in names.values()
-        if key != other and not left_over:
-            there = "no such number" if other is None else f"{other!r} there"
+        there = numbers.get(_as_key(name))
+        if there is not None and str(number) not in there:
             raise ConfigurationError(
                 f"id2label and label2id contradict each other: label2id gives {name!r} the number {number!r}, but "
-                f"id2label has {there}. Correct one of them, or pass id2label alone."
+                f"id2label has it at {listed(there)}. Set label2id too, or set it to None; to load such a file, pass "
+                "id2label alone."
             )
 
 

@@ -23,7 +23,8 @@ def kept_factors(like: Tensor, dropout: float, generator: torch.Generator | None
     draws = torch.empty((like.numel() + 3) // 4, dtype=torch.int64, device=like.device)
     draws.random_(-(2**63), None, generator=generator)
     numbers = draws.view(torch.int16)[: like.numel()].view(like.shape)  # from -CHOICES / 2 on
-    return (numbers >= dropped - CHOICES // 2).to(like.dtype).mul_(CHOICES / (CHOICES - dropped))
+    kept = torch.ge(numbers, dropped - CHOICES // 2, out=torch.empty_like(like))  # 0 or 1, in one pass
+    return kept.mul_(CHOICES / (CHOICES - dropped))
 
 
 class Dropout(nn.Dropout):

@@ -168,7 +168,7 @@ def read_flag(name: str, given: bool | None, configured: bool | None) -> bool:
     return bool(configured if given is None else given)
 
 
-def read_states(chosen: bool | int | Sequence[int] | None, configured: bool | None, states: int) -> tuple[int, ...]:
+def read_states(chosen: bool | Sequence[int] | None, configured: bool | None, states: int) -> tuple[int, ...]:
     """Return the numbers of the hidden states that are wanted; negative ones count from the last, which is -1.
 
     Raises:
@@ -178,15 +178,16 @@ def read_states(chosen: bool | int | Sequence[int] | None, configured: bool | No
     chosen = bool(configured) if chosen is None else chosen
     if isinstance(chosen, bool):
         return tuple(range(states)) if chosen else ()
-    numbers = [chosen] if isinstance(chosen, int) else chosen
-    if not isinstance(numbers, list | tuple) or not all(type(number) is int for number in numbers):
-        raise TypeError(f"output_hidden_states must be True, False, or numbers of states, got {chosen!r}.")
-    for number in numbers:
+    if not isinstance(chosen, list | tuple | range) or not all(type(number) is int for number in chosen):
+        raise TypeError(
+            f"output_hidden_states must be True, False, None, or a list of numbers such as [0, -1], got {chosen!r}."
+        )
+    for number in chosen:
         if not -states <= number < states:
             raise ValueError(
                 f"output_hidden_states names {number}; the states are 0 .. {states - 1}, or -1 .. -{states}."
             )
-    return tuple(sorted({number % states for number in numbers}))
+    return tuple(sorted({number % states for number in chosen}))
 
 
 def read_position_ids(position_ids: Tensor | None, batch: int, length: int) -> Tensor | None:

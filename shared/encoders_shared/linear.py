@@ -1,8 +1,8 @@
 """Linear layers by oneDNN.
 
 In single precision on a CPU, torch gives the products of linear layers to MKL, which is made for Intel's processors.
-oneDNN, which is part of torch too and serves its convolutions and half precisions, makes them faster where that was
-measured (docs/performance.md).
+oneDNN, which is part of torch too and serves its convolutions and half precisions, makes large ones faster where that
+was measured: on AMD's with AVX-512 (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from encoders_shared.errors import is_captured
 
-HAS_ONEDNN = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"  # measured
+HAS_ONEDNN = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"
+SMALLEST = 2**18  # weights of a product that is worth the call
 
 
 class Linear(nn.Linear):
@@ -34,7 +35,7 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         bias: [outputs], or None.
     """
     tensors = (states, weight) if bias is None else (states, weight, bias)
-    if not (suits_onednn(*tensors) and _fit(*tensors)):
+    if not (suits_onednn(*tensors) and _fit(*tensors) and _pays(states, weight)):
         return F.linear(states, weight, bias)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return _Linear.apply(states, weight, bias)
@@ -45,14 +46,14 @@ def suits_onednn(*tensors: Tensor) -> bool:
     """Tell whether oneDNN may be called on these tensors, past torch's own operations.
 
     They are plain ones: subclasses, such as quantised weights, know their own products. And nobody wants to see torch's
-    operations: graphs that are captured, transforms of torch.func, forward-mode differentiation, autocast, and modes
-    that watch each operation, such as counters, do.
+    operations: graphs that are captured, transforms of torch.func, forward-mode differentiation, autocast, and dispatch
+    modes, such as counters of operations, do.
     """
     return (
         HAS_ONEDNN
         and torch.backends.mkldnn.enabled
-        and all(map(_is_plain, tensors))
         and not is_captured()
+        and all(map(_is_plain, tensors))
         and not torch.is_autocast_enabled("cpu")
         and not torch._C._are_functorch_transforms_active()
         and torch._C._len_torch_dispatch_stack() == 0
@@ -75,13 +76,28 @@ def _fit(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
     return states.shape[-1:] == weight.shape[1:] and (bias is None or bias.shape == weight.shape[:1])
 
 
+def _pays(states: Tensor, weight: Tensor) -> bool:
+    """Tell whether the product is large, and its number of rows a round one.
+
+    oneDNN makes and keeps a kernel for each number of rows, about a megabyte of code: packed batches, each of another
+    length, would fill a gigabyte.
+    """
+    rows = states.shape[:-1].numel()
+    return weight.numel() >= SMALLEST and rows % (32 if rows <= 1_024 else 256) == 0 and rows <= 2**14
+
+
 def _product(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return `states @ weight.T + bias`; here a transposed weight costs nothing, transposed states a copy."""
-    return torch.ops.mkldnn._linear_pointwise(states, weight, bias, "none", [], "")
+    rows = torch.ops.mkldnn._linear_pointwise(_rows(states), weight, bias, "none", [], "")
+    return torch.ops.aten._unsafe_view(rows, [*states.shape[:-1], len(weight)])  # a view could not be changed in place
+
+
+def _rows(states: Tensor) -> Tensor:
+    """[..., width] -> [rows, width]."""
+    return states.reshape(-1, states.shape[-1])
 
 
 class _Linear(torch.autograd.Function):
-    """`_product` with gradients, which are products in turn."""
+    """`_product` with gradients."""
 
     @staticmethod
     def forward(*tensors: Any) -> Tensor:
@@ -97,9 +113,9 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, d_output: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         states, weight = ctx.saved_tensors
         for_states, for_weight, for_bias = ctx.needs_input_grad
-        d_rows = d_output.reshape(-1, d_output.shape[-1])
+        d_rows = _rows(d_output)
         return (
             linear(d_output, weight.t(), None) if for_states else None,
-            linear(d_rows.t(), states.reshape(-1, states.shape[-1]).t(), None) if for_weight else None,
+            d_rows.t() @ _rows(states) if for_weight else None,
             d_rows.sum(0) if for_bias else None,
         )

@@ -84,7 +84,7 @@ class MaskedLM(TaskModel):
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
-        output_hidden_states: bool | int | Sequence[int] | None = None,
+        output_hidden_states: bool | Sequence[int] | None = None,
         return_dict: bool | None = None,
         logits_for: str = "all",
         **options: Any,
@@ -146,7 +146,7 @@ class SequenceClassification(TaskModel):
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
-        output_hidden_states: bool | int | Sequence[int] | None = None,
+        output_hidden_states: bool | Sequence[int] | None = None,
         return_dict: bool | None = None,
         **options: Any,
     ) -> SequenceClassifierOutput | tuple:
@@ -184,7 +184,7 @@ class TokenClassification(TaskModel):
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
-        output_hidden_states: bool | int | Sequence[int] | None = None,
+        output_hidden_states: bool | Sequence[int] | None = None,
         return_dict: bool | None = None,
         **options: Any,
     ) -> TokenClassifierOutput | tuple:
@@ -228,7 +228,7 @@ class QuestionAnswering(TaskModel):
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
         output_attentions: bool | None = None,
-        output_hidden_states: bool | int | Sequence[int] | None = None,
+        output_hidden_states: bool | Sequence[int] | None = None,
         return_dict: bool | None = None,
         **options: Any,
     ) -> QuestionAnsweringModelOutput | tuple:
@@ -278,7 +278,7 @@ class MultipleChoice(TaskModel):
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
-        output_hidden_states: bool | int | Sequence[int] | None = None,
+        output_hidden_states: bool | Sequence[int] | None = None,
         return_dict: bool | None = None,
         **options: Any,
     ) -> MultipleChoiceModelOutput | tuple:

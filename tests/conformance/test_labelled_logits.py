@@ -45,6 +45,16 @@ def test_the_decoder_sees_labelled_tokens_alone(name):
 
 
 @every_encoder
+def test_compiled(name):
+    """In one graph, although the number of labelled tokens is not known in advance."""
+    model, batch = make_model(name, "masked-lm"), sparse_batch()
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+        assert_close(compiled(**batch, logits_for="labelled").loss, model(**batch, logits_for="labelled").loss, 1e-6)
+
+
+@every_encoder
 def test_nothing_labelled(name):
     model, batch = make_model(name, "masked-lm"), sparse_batch()
     batch["labels"].fill_(-100)

@@ -169,6 +169,9 @@ def test_flags(name, task):
         small(name, task)(**inputs_of(make_batch(task)), output_attentions=[0, 2])
     with pytest.raises(ValueError, match=r"output_hidden_states names 3; the states are 0 \.\. 2, or -1 \.\. -3\."):
         small(name, task)(**inputs_of(make_batch(task)), output_hidden_states=[0, 3])
+    for number in (0, 1):
+        with pytest.raises(TypeError, match=rf"output_hidden_states must be .* such as \[0, -1\], got {number}\."):
+            small(name, task)(**inputs_of(make_batch(task)), output_hidden_states=number)
     for flag in ("return_dict", *(["packed_output"] if task is None else [])):
         for wrong in ("yes", 1):
             with pytest.raises(TypeError, match=f"{flag} must be True, False or None, got {wrong!r}: pass one"):

@@ -42,6 +42,20 @@ def test_round_trip(name, task, tmp_path):
 
 
 @every_encoder
+def test_labels_that_could_not_be_loaded_are_not_saved(name, tmp_path):
+    """Neither the configuration nor the weights, until what the message says is done."""
+    model = make_model(name, "sequence-classification", num_labels=2)
+    model.config.id2label, model.config.label2id = {0: "a", 1: "b"}, {"a": 0, "b": 1}
+    model.config.id2label = {0: "b", 1: "a"}
+    with pytest.raises(ValueError, match="Set label2id too, or set it to None"):
+        model.save_pretrained(tmp_path)
+    assert not list(tmp_path.iterdir())
+    model.config.label2id = None
+    model.save_pretrained(tmp_path)
+    assert encoders.load(str(tmp_path), task="sequence-classification").config.id2label == {0: "b", 1: "a"}
+
+
+@every_encoder
 def test_sharded_round_trip(name, tmp_path):
     model = make_model(name, "masked-lm")
     model.save_pretrained(tmp_path, max_shard_size="300kB")

@@ -153,16 +153,18 @@ def test_contradictions(fields, message):
 @pytest.mark.parametrize(
     ("id2label", "label2id", "message"),
     [
-        ({0: "a", 1: "b"}, {"a": 1, "b": 0}, "'a' the number 1, but id2label has 'b' there"),
-        ({"0": "a", "1": "b"}, {"a": 0, "c": "1"}, "'c' the number '1', but id2label has 'b' there"),
-        ({0: "a", 1: "b"}, {"a": 0, "b": 1, "c": 2}, "'c' the number 2, but id2label has no such number"),
-        ({0: "LABEL_1", 1: "LABEL_0"}, {"LABEL_0": 0}, "'LABEL_0' the number 0, but id2label has 'LABEL_1'"),
-        ({0: "LABEL_0", 1: "b"}, {"b": 0}, "'b' the number 0, but id2label has 'LABEL_0' there"),
-        (None, {"a": 0, "b": 0, "c": 1}, "'a' the number 0, but id2label has 'b' there"),
+        ({0: "a", 1: "b"}, {"a": 1, "b": 0}, "'a' the number 1, but id2label has it at 0"),
+        ({"0": "a", "1": "b"}, {"a": 0, "b": "0"}, "'b' the number '0', but id2label has it at 1"),
+        ({0: "a", 1: "b"}, {"a": 0, "b": 2}, "'b' the number 2, but id2label has it at 1"),
+        ({0: "a", 1: "a"}, {"a": 2}, "'a' the number 2, but id2label has it at 0, 1"),
+        ({0: "LABEL_1", 1: "LABEL_0"}, {"LABEL_0": 0}, "'LABEL_0' the number 0, but id2label has it at 1"),
+        ({0: "LABEL_0", 1: "b"}, {"b": 0}, "'b' the number 0, but id2label has it at 1"),
+        ({0: 7, 1: True}, {True: 0}, "True the number 0, but id2label has it at 1"),
     ],
 )
 def test_labels_that_contradict_each_other(id2label, label2id, message):
-    with pytest.raises(ConfigurationError, match=rf"contradict each other: label2id gives {message}.*\. Correct"):
+    advice = "Set label2id too, or set it to None; to load such a file, pass id2label alone"
+    with pytest.raises(ConfigurationError, match=rf"contradict each other: label2id gives {message}\. {advice}\."):
         ToyConfig(id2label=id2label, label2id=label2id)
 
 
@@ -178,6 +180,13 @@ def test_labels_that_contradict_each_other(id2label, label2id, message):
         ({0: None}, {None: 0}),
         ({0: "a", 1: "a"}, {"a": 1}),
         ({0: "a"}, {}),
+        ({0: "a", 1: "b"}, {"a": 0, "b": 1, "c": 2}),
+        ({0: "positive", 1: "negative"}, {"positive": 0, "good": 0, "negative": "1", "bad": "1"}),
+        ({0: "Positive", 1: "Negative"}, {"positive": 1, "negative": 0}),
+        ({0: "a", 1: "b"}, {"x": 1, "y": 0}),
+        (None, {"a": 0, "b": 0, "c": 1}),
+        ({0: "LABEL_0", 1: "LABEL_1"}, {"yes": 1}),
+        ({0: "LABEL_0", 1: "LABEL_1"}, {"x": 0, "y": 1, "z": 2}),
     ],
 )
 def test_labels_that_do_not_contradict_each_other(id2label, label2id, tmp_path):
@@ -185,6 +194,51 @@ def test_labels_that_do_not_contradict_each_other(id2label, label2id, tmp_path):
     config = ToyConfig(id2label=id2label, label2id=label2id)
     config.save_pretrained(tmp_path)
     assert ToyConfig.from_pretrained(tmp_path).num_labels == config.num_labels
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("id2label", {0: "b", 1: "a"}, "Set label2id too, or set it to None"),
+        ("label2id", {"a": 1}, "Set label2id too, or set it to None"),
+        ("id2label", {1: "a", 2: "b"}, r"need the ids 0 \.\. 1"),
+        ("id2label", {0: "a"}, "problem_type.*requires `num_labels > 1`"),
+        ("pooling", "max", "pooling is 'max'"),
+    ],
+)
+def test_what_could_not_be_loaded_is_not_saved(field, value, message, tmp_path):
+    config = ToyConfig(id2label={0: "a", 1: "b"}, label2id={"a": 0, "b": 1}, problem_type="single_label_classification")
+    setattr(config, field, value)
+    with pytest.raises(ConfigurationError, match=message):
+        config.save_pretrained(tmp_path)
+    with pytest.raises(ConfigurationError, match=message):
+        config.to_json_file(tmp_path / "config.json", use_diff=False)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("label2id", [None, {"b": 0, "a": 1}])
+def test_the_ways_to_save_labels_set_later(label2id, tmp_path):
+    config = ToyConfig(id2label={0: "a", 1: "b"}, label2id={"a": 0, "b": 1})
+    config.id2label, config.label2id = {0: "b", 1: "a"}, label2id
+    config.save_pretrained(tmp_path)
+    loaded = ToyConfig.from_pretrained(tmp_path)
+    assert (loaded.id2label, loaded.label2id) == ({0: "b", 1: "a"}, label2id)
+
+
+def test_other_labels_set_later_can_be_saved_and_loaded(tmp_path):
+    """None of the left-over names is among the new ones."""
+    config = ToyConfig(id2label={0: "a", 1: "b"}, label2id={"a": 0, "b": 1})
+    config.id2label = {0: "x", 1: "y", 2: "z"}
+    config.save_pretrained(tmp_path)
+    assert ToyConfig.from_pretrained(tmp_path).id2label == {0: "x", 1: "y", 2: "z"}
+
+
+def test_a_configuration_too_large_for_this_machine_can_be_saved(tmp_path):
+    with torch.device("meta"):
+        config = ToyConfig(vocab_size=10**9, hidden_size=1_024)
+    config.save_pretrained(tmp_path)
+    with torch.device("meta"):
+        assert ToyConfig.from_pretrained(tmp_path).vocab_size == 10**9
 
 
 def test_labels_set_later_are_checked_on_demand():
@@ -214,6 +268,24 @@ def test_labels_given_to_from_pretrained_win_over_those_of_the_file(given, names
     assert "a" not in (config.label2id or {})
     config.save_pretrained(tmp_path / "again")
     assert ToyConfig.from_pretrained(tmp_path / "again").id2label == names
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"num_labels": None},
+        {"id2label": None},
+        {"label2id": None},
+        dict.fromkeys(("num_labels", "id2label", "label2id")),
+    ],
+)
+def test_none_gives_no_labels(given):
+    """Neither beside those of a file, nor beside others that are given, nor in a file."""
+    file = ToyConfig(id2label={0: "a", 1: "b", 2: "c"}, label2id={"a": 0}).to_dict()
+    config = ToyConfig.from_dict(file, **given)
+    assert (config.id2label, config.label2id) == ({0: "a", 1: "b", 2: "c"}, {"a": 0})
+    assert ToyConfig.from_dict(file, **(given | {"num_labels": 4})).num_labels == 4
+    assert ToyConfig.from_dict({"num_labels": None, "id2label": None, "label2id": None}).num_labels == 2
 
 
 def test_keys_that_mean_something_to_transformers_alone_are_kept():

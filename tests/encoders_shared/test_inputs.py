@@ -1,5 +1,6 @@
 """What a caller may pass to an encoder, and how it is told what is wrong."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -125,8 +126,10 @@ def test_a_flag_that_is_none(given, message):
         (True, False, (0, 1, 2, 3)),
         (False, True, ()),
         ([], True, ()),
-        (0, None, (0,)),
-        (-1, None, (3,)),
+        ([0], None, (0,)),
+        ([-1], None, (3,)),
+        (range(1, 3), None, (1, 2)),
+        (range(0), True, ()),
         ((2, -4, 0, 2), None, (0, 2)),
     ],
 )
@@ -134,13 +137,14 @@ def test_states_that_are_wanted(chosen, configured, numbers):
     assert read_states(chosen, configured, 4) == numbers
 
 
-@pytest.mark.parametrize("chosen", ["all", 1.0, [True], [0, None], [0.0]])
+@pytest.mark.parametrize("chosen", [0, 1, -1, 9, "all", 1.0, {0, 1}, [True], [0, None], [0.0]])
 def test_states_that_are_no_numbers(chosen):
-    with pytest.raises(TypeError, match=r"output_hidden_states must be True, False, or numbers of states, got "):
+    message = "output_hidden_states must be True, False, None, or a list of numbers such as [0, -1], got "
+    with pytest.raises(TypeError, match=re.escape(f"{message}{chosen!r}.")):
         read_states(chosen, None, 4)
 
 
-@pytest.mark.parametrize("chosen", [4, -5, [0, 9]])
+@pytest.mark.parametrize("chosen", [[4], (-5,), [0, 9], range(5)])
 def test_states_that_there_are_not(chosen):
     with pytest.raises(ValueError, match=r"output_hidden_states names -?\d; the states are 0 \.\. 3, or -1 \.\. -4\."):
         read_states(chosen, None, 4)

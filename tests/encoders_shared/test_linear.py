@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import encoders_shared.linear as module
 from encoders_shared.linear import HAS_ONEDNN, Linear, linear
 
+PAYS = module._pays
 with_onednn = pytest.mark.skipif(not HAS_ONEDNN, reason="oneDNN is not called on this processor")
 BIASED = pytest.mark.parametrize("biased", [True, False], ids=["bias", "no bias"])
 LAYOUTS = {
@@ -57,9 +58,16 @@ def assert_same(found, expected, **tolerance):
             torch.testing.assert_close(one.to(other.dtype), other, **tolerance)
 
 
+@pytest.fixture(autouse=True)
+def any_size(monkeypatch):
+    """Small products are oneDNN's too."""
+    monkeypatch.setattr(module, "_pays", lambda *_: True)
+
+
 @pytest.fixture
 def never_own(monkeypatch):
     """Fail where the product of oneDNN is called."""
+    monkeypatch.setattr(module, "HAS_ONEDNN", True)
     monkeypatch.setattr(module, "_product", lambda *_: pytest.fail("left torch's operations"))
 
 
@@ -96,7 +104,26 @@ def test_the_product_is_onednns(biased, monkeypatch):
     assert type(output.grad_fn).__name__ == "_LinearBackward"
     assert len(calls) == 3
     output.sum().backward()
-    assert len(calls) == 5  # for states and weight
+    assert len(calls) == 4  # for the states; torch's own is as good for the weight
+
+
+def test_large_products_of_round_numbers_of_rows():
+    """OneDNN keeps a kernel for each number of rows: there are less than a hundred that it gets."""
+    weight = torch.empty(512, 512)
+    own = [rows for rows in range(1, 20_000) if PAYS(torch.empty(1, 1).expand(rows, 512), weight)]
+    assert (own[:2], own[-1]) == ([32, 64], 16_384)
+    assert 50 < len(own) < 100
+    assert PAYS(torch.empty(8, 128, 512), weight)
+    assert not PAYS(torch.empty(8, 128, 512), torch.empty(511, 512))
+
+
+@pytest.mark.usefixtures("either_way")
+def test_the_output_may_be_changed_in_place():
+    leaves = [tensor.requires_grad_() for tensor in operands((2, 3, 6))]
+    found, expected = (
+        torch.autograd.grad(product(*leaves).mul_(2).relu_().sum(), leaves) for product in (linear, F.linear)
+    )
+    assert_same(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("frozen", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)], ids=str)

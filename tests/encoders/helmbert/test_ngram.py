@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from encoders.helmbert import ngram
 from encoders.helmbert.ngram import NgramConvolution
+from encoders_shared import linear
 from encoders_shared.linear import HAS_ONEDNN
 
 WIDTH = 6
@@ -21,11 +22,10 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
 
 
 def derivatives(convolution: nn.Conv1d, states: Tensor, frozen=(), expanded=False) -> list[Tensor | None]:
-    """The output [batch, length, hidden], its gradients, and gradients of a combination of those."""
-    own = isinstance(convolution, NgramConvolution)
+    """The output [batch, hidden, length], its gradients, and gradients of a combination of those."""
     leaves = [states.detach(), convolution.weight, convolution.bias]
     leaves = [leaf.requires_grad_(i not in frozen) for i, leaf in enumerate(leaves)]
-    output = convolution(leaves[0]) if own else convolution(leaves[0].transpose(1, 2)).transpose(1, 2)
+    output = convolution(leaves[0])
     d_output = draw(*output.shape, seed=3).to(output)
     d_output = (d_output[:1, :1].expand(output.shape) if expanded else d_output).requires_grad_()
     trained = [leaf for leaf in leaves if leaf.requires_grad]
@@ -37,7 +37,7 @@ def derivatives(convolution: nn.Conv1d, states: Tensor, frozen=(), expanded=Fals
 
 def make(tokens: int) -> tuple[NgramConvolution, nn.Conv1d]:
     """A convolution and torch's of the same weights."""
-    convolution, of_torch = NgramConvolution(WIDTH, tokens), nn.Conv1d(WIDTH, WIDTH, tokens, padding=tokens // 2)
+    convolution, of_torch = (kind(WIDTH, WIDTH, tokens, padding=tokens // 2) for kind in (NgramConvolution, nn.Conv1d))
     with torch.no_grad():
         convolution.weight.copy_(draw(*convolution.weight.shape, seed=1))
         convolution.bias.copy_(draw(WIDTH, seed=2))
@@ -55,6 +55,7 @@ def assert_same(found, expected, **tolerance):
 @pytest.fixture
 def never_own(monkeypatch):
     """Fail where the own gradients are used."""
+    monkeypatch.setattr(linear, "HAS_ONEDNN", True)
     monkeypatch.setattr(ngram._Convolution, "forward", lambda *_: pytest.fail("left torch's operations"))
 
 
@@ -63,8 +64,8 @@ def never_own(monkeypatch):
 @pytest.mark.parametrize("expanded", [True, False], ids=["expanded gradient", "dense gradient"])
 def test_as_in_double_precision(tokens, shape, expanded):
     convolution, of_torch = make(tokens)
-    states = draw(*shape, WIDTH)
-    for laid_out in (states, states.transpose(0, 2).contiguous().transpose(0, 2), states[:, :1].expand_as(states)):
+    states = draw(shape[0], WIDTH, shape[1])
+    for laid_out in (states, states.transpose(0, 2).contiguous().transpose(0, 2), states[..., :1].expand_as(states)):
         found = derivatives(convolution, laid_out, expanded=expanded)
         expected = derivatives(of_torch.double(), laid_out.double(), expanded=expanded)
         assert_same(found, expected, rtol=1e-5, atol=2e-5)
@@ -72,7 +73,7 @@ def test_as_in_double_precision(tokens, shape, expanded):
 
 @pytest.mark.parametrize("frozen", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)], ids=str)
 def test_frozen_parts(frozen):
-    (convolution, of_torch), states, kept = make(3), draw(2, 7, WIDTH), []
+    (convolution, of_torch), states, kept = make(3), draw(2, WIDTH, 7), []
     found = derivatives(convolution, states, frozen)
     assert_same(found, derivatives(of_torch.double(), states.double(), frozen), rtol=1e-5, atol=2e-5)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(tuple(t.shape)) or t, lambda t: t):
@@ -90,10 +91,10 @@ class _Watch(TorchDispatchMode):
 @pytest.mark.skipif(not HAS_ONEDNN, reason="oneDNN is not called on this processor")
 def test_the_gradients_are_its_own():
     convolution = make(3)[0]
-    assert type(convolution(draw(2, 7, WIDTH)).grad_fn).__name__ == "_ConvolutionBackward"
-    assert convolution.requires_grad_(False)(draw(2, 7, WIDTH)).grad_fn is None
+    assert type(convolution(draw(2, WIDTH, 7)).grad_fn).__name__ == "_ConvolutionBackward"
+    assert convolution.requires_grad_(False)(draw(2, WIDTH, 7)).grad_fn is None
     with torch.inference_mode():
-        convolution(draw(2, 7, WIDTH))
+        convolution(draw(2, WIDTH, 7))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_the_gradients_are_its_own():
 @pytest.mark.usefixtures("never_own")
 def test_torchs_operations_where_they_are_watched(context, tolerance, tokens):
     convolution, of_torch = make(tokens)
-    states = draw(2, 7, WIDTH)
+    states = draw(2, WIDTH, 7)
     with context():
         found = derivatives(convolution, states)
     assert_same(found, derivatives(of_torch.double(), states.double()), rtol=tolerance, atol=tolerance)
@@ -121,13 +122,13 @@ def test_torchs_operations_where_they_are_watched(context, tolerance, tokens):
 @pytest.mark.usefixtures("never_own")
 def test_other_precisions(dtype):
     convolution, of_torch = (one.to(dtype) for one in make(3))
-    states = draw(2, 7, WIDTH).to(dtype)
+    states = draw(2, WIDTH, 7).to(dtype)
     assert_same(derivatives(convolution, states), derivatives(of_torch, states))
 
 
 @pytest.mark.usefixtures("never_own")
 def test_transforms_of_functions():
-    (convolution, of_torch), states = make(3), draw(4, 7, WIDTH)
+    (convolution, of_torch), states = make(3), draw(4, WIDTH, 7)
     parameters = dict(convolution.named_parameters())
 
     def found(weights, row):
@@ -135,15 +136,32 @@ def test_transforms_of_functions():
 
     by_row = torch.vmap(torch.func.grad(found), (None, 0))(parameters, states)
     for row, weight in zip(states, by_row["weight"], strict=True):
-        output = F.conv1d(row.t()[None], of_torch.weight, of_torch.bias, padding=1).sin().sum()
+        output = F.conv1d(row[None], of_torch.weight, of_torch.bias, padding=1).sin().sum()
         torch.testing.assert_close(weight, torch.autograd.grad(output, of_torch.weight)[0], rtol=1e-5, atol=2e-5)
 
 
 def test_compiled():
     convolution, of_torch = make(3)
     torch._dynamo.reset()
-    output = torch.compile(convolution, fullgraph=True, backend="aot_eager")(draw(2, 7, WIDTH))
-    expected = of_torch(draw(2, 7, WIDTH).transpose(1, 2)).transpose(1, 2)
+    output = torch.compile(convolution, fullgraph=True, backend="aot_eager")(draw(2, WIDTH, 7))
+    expected = of_torch(draw(2, WIDTH, 7))
     torch.testing.assert_close(output, expected)
     found = torch.autograd.grad(output.sin().sum(), list(convolution.parameters()))
     assert_same(found, torch.autograd.grad(expected.sin().sum(), list(of_torch.parameters())), rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("form", [{"stride": 2}, {"dilation": 2}, {"groups": 2}, {"padding": 0}], ids=str)
+@pytest.mark.usefixtures("never_own")
+def test_other_forms_are_torchs_matter(form):
+    torch.manual_seed(0)
+    convolution, states = NgramConvolution(WIDTH, WIDTH, 3, **{"padding": 1, **form}), draw(2, WIDTH, 7)
+    expected = F.conv1d(states, convolution.weight, convolution.bias, **{"padding": 1, **form})
+    assert torch.equal(convolution(states), expected)
+
+
+def test_the_output_may_be_changed_in_place():
+    (convolution, of_torch), states = make(3), draw(2, WIDTH, 7)
+    for one in (convolution, of_torch):
+        one(states).mul_(2).relu_().sum().backward()
+    found, expected = ([parameter.grad for parameter in one.parameters()] for one in (convolution, of_torch))
+    assert_same(found, expected, rtol=1e-5, atol=2e-5)
