@@ -79,8 +79,8 @@ def _fit(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
 def _pays(states: Tensor, weight: Tensor) -> bool:
     """Tell whether the product is large, and its number of rows a round one.
 
-    oneDNN makes and keeps a kernel for each number of rows, about a megabyte of code: packed batches, each of another
-    length, would fill a gigabyte.
+    oneDNN makes and keeps a kernel for each number of rows, 0.6 MB of code: packed batches, each of another
+    length, would fill hundreds of megabytes.
     """
     rows = states.shape[:-1].numel()
     return weight.numel() >= SMALLEST and rows % (32 if rows <= 1_024 else 256) == 0 and rows <= 2**14
