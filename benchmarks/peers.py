@@ -67,7 +67,8 @@ def published(case: Case) -> nn.Module:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     module, model, config = PUBLISHED[case.family]
-    classes = importlib.import_module(module)
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning):  # it leaves files open
+        classes = importlib.import_module(module)
     return getattr(classes, model)(getattr(classes, config)(**case.overrides()))
 
 

