@@ -177,7 +177,8 @@ def _table(table: Tensor | None, part: Part) -> Any:
     """Rows of a position table that a part can reach [heads, rows, head size]; None without a table."""
     if table is None:
         return None
-    return table[part.heads] if part.reached is None else table[part.heads, part.reached]
+    table = table[part.heads]
+    return table if part.reached is None else table.index_select(1, part.reached)
 
 
 def _add(d_table: Any, part: Part, gradient: Tensor) -> None:
