@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 from unittest.mock import patch
 
+import pytest
 from torch import nn
 from transformers import set_seed
 from transformers_tests.test_configuration_common import ConfigTester
@@ -18,10 +19,11 @@ import encoders.norbert
 from encoders.family import Family
 from encoders.norbert import NorbertForSequenceClassification
 from encoders_shared.model import EncoderPreTrainedModel
+from tests.transformers_suite.absent import AbsentFeatures
 from tests.transformers_suite.families import SmallModel, announce
 
 
-class FamilyTest(ModelTesterMixin):
+class FamilyTest(AbsentFeatures, ModelTesterMixin):
     """All common tests of one family; a subclass gives the family and the sizes of its models."""
 
     family: ClassVar[Family]
@@ -88,6 +90,12 @@ class NorbertTest(FamilyTest, unittest.TestCase):
 
         with patch.object(model_class, "named_children", parts_and_classifier):
             super().test_can_load_ignoring_mismatched_shapes()
+
+    def test_resize_position_vector_embeddings(self):
+        """There are no absolute positions, and so no table of them to resize: that is said."""
+        for model in self.models():
+            with pytest.raises(NotImplementedError, match="has no absolute positions: it takes any length as it is"):
+                model.resize_position_embeddings(10)
 
 
 class DistilBertTest(FamilyTest, unittest.TestCase):
