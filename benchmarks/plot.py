@@ -121,7 +121,8 @@ def lines(
         own = sorted((record for record in records if record["family"] == family), key=position)
         for model in dict.fromkeys(model for record in own for model in values(record)):
             points = [(position(record), values(record)[model]) for record in own if model in values(record)]
-            panel.plot(*zip(*points, strict=True), "o-", label=model, color=COLOURS[model], markersize=4)
+            if len(points) > 1:  # one alone is of a run about something else
+                panel.plot(*zip(*points, strict=True), "o-", label=model, color=COLOURS[model], markersize=4)
         panel.set_yscale("log")
         if position is length_of:
             panel.set_xscale("log")
