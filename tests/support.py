@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import encoders
 from encoders.family import TASKS
@@ -83,3 +84,18 @@ def assert_close(actual: Tensor, expected: Tensor, tolerance: float = 1e-5, mess
         scale = expected[finite].abs().max().clamp(min=1e-6)
         worst = ((actual.to(expected.dtype) - expected)[finite].abs().max() / scale).item()
         assert worst <= tolerance, f"{message}: relative difference {worst:.2e} exceeds {tolerance:.0e}"
+
+
+def assert_all_close(actual: Any, expected: Any, **tolerance: float) -> None:
+    """Compare lists of tensors of which some may be None, in the precision of the expected ones."""
+    for one, other in zip(actual, expected, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(one.to(other.dtype), other, **tolerance)
+
+
+class Watch(TorchDispatchMode):
+    """A mode that sees each operation and changes nothing."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))

@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 from torch.autograd import forward_ad
 from torch.nn.utils import parametrizations
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 import encoders_shared.linear as module
 from encoders_shared.linear import HAS_ONEDNN, Linear, linear
+from tests.support import Watch, assert_all_close
 
 PAYS = module._pays
 with_onednn = pytest.mark.skipif(not HAS_ONEDNN, reason="oneDNN is not called on this processor")
@@ -51,13 +51,6 @@ def derivatives(product, tensors, d_output=None, frozen=()) -> list[Tensor | Non
     return [output, *first, *second]
 
 
-def assert_same(found, expected, **tolerance):
-    for one, other in zip(found, expected, strict=True):
-        assert (one is None) == (other is None)
-        if one is not None:
-            torch.testing.assert_close(one.to(other.dtype), other, **tolerance)
-
-
 @pytest.fixture(autouse=True)
 def any_size(monkeypatch):
     """Small products are oneDNN's too."""
@@ -88,7 +81,7 @@ def test_as_in_double_precision(shape, outputs, biased):
         doubled = [None if tensor is None else tensor.double() for tensor in tensors]
         found = derivatives(linear, tensors, d_output)
         assert {tensor.dtype for tensor in found if tensor is not None} == {torch.float32}
-        assert_same(found, derivatives(F.linear, doubled, d_output), rtol=1e-5, atol=1e-5)
+        assert_all_close(found, derivatives(F.linear, doubled, d_output), rtol=1e-5, atol=1e-5)
 
 
 @with_onednn
@@ -123,7 +116,7 @@ def test_the_output_may_be_changed_in_place():
     found, expected = (
         torch.autograd.grad(product(*leaves).mul_(2).relu_().sum(), leaves) for product in (linear, F.linear)
     )
-    assert_same(found, expected, rtol=1e-5, atol=1e-5)
+    assert_all_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("frozen", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)], ids=str)
@@ -137,7 +130,7 @@ def test_frozen_parts(frozen):
     kept: list[int] = []
     own, kept_by_own = found(linear), sorted(kept)
     kept.clear()
-    assert_same(own, found(F.linear), rtol=1e-5, atol=1e-5)
+    assert_all_close(own, found(F.linear), rtol=1e-5, atol=1e-5)
     assert kept_by_own == sorted(kept)  # no more than torch's
 
 
@@ -150,11 +143,6 @@ def test_what_is_kept_may_not_change():
         output.sum().backward()
 
 
-class _Watch(TorchDispatchMode):
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
-
-
 class _Own(Tensor):
     """As quantised weights are."""
 
@@ -162,7 +150,7 @@ class _Own(Tensor):
 WATCHED = {
     "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
     "oneDNN is off": lambda: torch.backends.mkldnn.flags(enabled=False),
-    "dispatch mode": _Watch,
+    "dispatch mode": Watch,
     "forward mode": forward_ad.dual_level,
 }
 
@@ -174,7 +162,7 @@ WATCHED = {
 def test_torchs_operations_where_they_are_watched(context, biased):
     with context():
         tensors = operands(biased=biased)
-        assert_same(derivatives(linear, tensors), derivatives(F.linear, tensors), rtol=0, atol=0)
+        assert_all_close(derivatives(linear, tensors), derivatives(F.linear, tensors), rtol=0, atol=0)
         with torch.no_grad():
             assert torch.equal(linear(*tensors), F.linear(*tensors))
 
@@ -189,7 +177,7 @@ def test_watched_on_the_way_back(context):
     output = linear(*leaves)
     with context():
         found = torch.autograd.grad(output, leaves, draw(*output.shape, seed=3))
-    assert_same(found, expected, rtol=0.05, atol=0.05)
+    assert_all_close(found, expected, rtol=0.05, atol=0.05)
 
 
 @BIASED
@@ -197,14 +185,14 @@ def test_watched_on_the_way_back(context):
 @pytest.mark.usefixtures("never_own")
 def test_other_precisions(dtype, biased):
     tensors = [None if tensor is None else tensor.to(dtype) for tensor in operands(biased=biased)]
-    assert_same(derivatives(linear, tensors), derivatives(F.linear, tensors), rtol=0, atol=0)
+    assert_all_close(derivatives(linear, tensors), derivatives(F.linear, tensors), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(("shape", "outputs"), [((0, 6), 5), ((7, 0), 5), ((7, 6), 0), ((2, 0, 6), 5)])
 @pytest.mark.usefixtures("never_own")
 def test_nothing_to_multiply(shape, outputs):
     tensors = operands(shape, outputs)
-    assert_same(derivatives(linear, tensors), derivatives(F.linear, tensors), rtol=0, atol=0)
+    assert_all_close(derivatives(linear, tensors), derivatives(F.linear, tensors), rtol=0, atol=0)
 
 
 @pytest.mark.usefixtures("never_own")
@@ -254,7 +242,7 @@ TRANSFORMS = {
 @pytest.mark.usefixtures("never_own")
 def test_transforms_of_functions(transform, trained):
     tensors = [tensor.requires_grad_(trained) for tensor in operands()]
-    assert_same([transform(linear, *tensors)], [transform(F.linear, *tensors)], rtol=1e-5, atol=1e-5)
+    assert_all_close([transform(linear, *tensors)], [transform(F.linear, *tensors)], rtol=1e-5, atol=1e-5)
 
 
 CAPTURES = {
@@ -274,7 +262,7 @@ def test_graphs_hold_torchs_operations(capture):
     expected = F.linear(states, weight, bias).tanh()
     torch.testing.assert_close(output, expected)
     found = torch.autograd.grad(output.sum(), (weight, bias))
-    assert_same(found, torch.autograd.grad(expected.sum(), (weight, bias)))
+    assert_all_close(found, torch.autograd.grad(expected.sum(), (weight, bias)))
 
 
 @pytest.mark.parametrize("own", [0, 1, 2])
@@ -321,4 +309,4 @@ def test_parametrized(parametrization):
     for one in (layer, of_torch):
         one(draw(7, 6)).sin().sum().backward()
     found, expected = ([parameter.grad for parameter in one.parameters()] for one in (layer, of_torch))
-    assert_same(found, expected, rtol=1e-4, atol=1e-5)
+    assert_all_close(found, expected, rtol=1e-4, atol=1e-5)

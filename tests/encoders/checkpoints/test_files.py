@@ -30,7 +30,7 @@ def same(folder, model):
     return all(torch.equal(value, loaded.state_dict()[name]) for name, value in model.state_dict().items())
 
 
-def refused(folder, message):
+def assert_refused(folder, message):
     with pytest.raises(CheckpointError, match=message) as refusal:
         encoders.load(str(folder))
     return str(refusal.value)
@@ -75,9 +75,9 @@ def test_shards(saved, suffix):
     assert same(folder, model)
 
     write_json(index, {"weight_map": {**weight_map, "embedding.more": file}})
-    refused(folder, r"the index lists tensors that no file holds: embedding\.more")
+    assert_refused(folder, r"the index lists tensors that no file holds: embedding\.more")
     write_json(index, {"weight_map": {**weight_map, "embedding.more": f"{stem}-00003-of-00003{suffix}"}})
-    refused(folder, f"{stem}-00003-of-00003{suffix} of {index.name} is missing")
+    assert_refused(folder, f"{stem}-00003-of-00003{suffix} of {index.name} is missing")
 
 
 @pytest.mark.parametrize("name", ["../outside.safetensors", "/etc/hostname", "a/b.safetensors", "code.py", "..", 7])
@@ -85,14 +85,14 @@ def test_an_index_does_not_lead_out_of_the_folder(saved, name):
     folder, _ = saved
     (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
     write_json(folder / "model.safetensors.index.json", {"weight_map": {"embedding.word_embedding.weight": name}})
-    refused(folder, "no weight_map" if name == 7 else "only .safetensors files in the same folder are read")
+    assert_refused(folder, "no weight_map" if name == 7 else "only .safetensors files in the same folder are read")
 
 
 def test_links_do_not_lead_out_of_the_folder(saved):
     folder, _ = saved
     (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
     (folder / "model.safetensors").symlink_to(folder.parent / "outside.safetensors")
-    refused(folder, r"is a link to .*outside\.safetensors, outside its folder")
+    assert_refused(folder, r"is a link to .*outside\.safetensors, outside its folder")
 
 
 def test_a_hub_cache_is_made_of_links(saved, tmp_path):
@@ -125,7 +125,9 @@ def test_a_pickle_that_would_run_code(saved, form):
         (folder / "pytorch_model.bin").write_bytes(pickle.dumps(content, protocol=2))
     else:
         torch.save(content, folder / "pytorch_model.bin", _use_new_zipfile_serialization=form == "zip")
-    refused(folder, "pytorch_model.bin is a pickle that would run posix.mkdir" if form != "plain" else "is a pickle")
+    assert_refused(
+        folder, "pytorch_model.bin is a pickle that would run posix.mkdir" if form != "plain" else "is a pickle"
+    )
     assert not (folder / "trace").exists()
     with open(folder / "pytorch_model.bin", "rb") as file:
         if form == "plain":
@@ -150,7 +152,7 @@ def test_a_pickle_of_something_else(saved, content):
     folder, _ = saved
     (folder / "model.safetensors").unlink()
     torch.save(content, folder / "pytorch_model.bin")
-    refused(folder, "holds more than plain tensors by name")
+    assert_refused(folder, "holds more than plain tensors by name")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
@@ -164,7 +166,7 @@ def test_truncated(saved, name, kept):
         torch.save(model.state_dict(), folder / name)
     content = (folder / name).read_bytes()
     replace_weights(folder, name, content[: int(kept * len(content))])
-    refused(folder, "truncated")
+    assert_refused(folder, "truncated")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
@@ -172,7 +174,7 @@ def test_truncated(saved, name, kept):
 def test_corrupt(saved, name, content):
     folder, _ = saved
     replace_weights(folder, name, content)
-    refused(folder, "truncated|pickle")
+    assert_refused(folder, "truncated|pickle")
 
 
 @pytest.mark.parametrize(
@@ -188,13 +190,13 @@ def test_headers_that_lie(saved, header, data):
     """A small file that claims a terabyte is refused before anything is allocated."""
     folder, _ = saved
     write_header(folder, header, data)
-    refused(folder, "truncated or corrupt")
+    assert_refused(folder, "truncated or corrupt")
 
 
 def test_a_header_that_claims_to_be_huge(saved):
     folder, _ = saved
     replace_weights(folder, "model.safetensors", struct.pack("<Q", 2**40) + b"{}")
-    refused(folder, "truncated or corrupt")
+    assert_refused(folder, "truncated or corrupt")
 
 
 def test_quantised_weights(saved):
@@ -202,27 +204,27 @@ def test_quantised_weights(saved):
     tensors = load_file(folder / "model.safetensors")
     tensors["embedding.word_embedding.weight"] = tensors["embedding.word_embedding.weight"].to(torch.float8_e4m3fn)
     save_file(tensors, folder / "model.safetensors")
-    refused(folder, r"embedding\.word_embedding\.weight is stored as F8_E4M3")
+    assert_refused(folder, r"embedding\.word_embedding\.weight is stored as F8_E4M3")
 
 
 def test_no_folder(tmp_path):
-    refused(tmp_path, r"has no config\.json \(it is empty\)")
+    assert_refused(tmp_path, r"has no config\.json \(it is empty\)")
     (tmp_path / "notes.txt").write_text("nothing")
-    refused(tmp_path, r"has no config\.json \(it holds notes\.txt\)")
-    refused(tmp_path / "notes.txt", "is a file; pass the folder")
-    refused(tmp_path / "not there", "there is no folder")
+    assert_refused(tmp_path, r"has no config\.json \(it holds notes\.txt\)")
+    assert_refused(tmp_path / "notes.txt", "is a file; pass the folder")
+    assert_refused(tmp_path / "not there", "there is no folder")
 
 
 def test_no_weights(saved):
     folder, _ = saved
     (folder / "model.safetensors").unlink()
-    refused(folder, r"holds no weights \(none was found\)")
+    assert_refused(folder, r"holds no weights \(none was found\)")
     (folder / "tf_model.h5").touch()
-    refused(folder, r"holds no weights \(tf_model\.h5 can't be read\)")
+    assert_refused(folder, r"holds no weights \(tf_model\.h5 can't be read\)")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1, 2]", "\udcff", '"text"', "[" * 100_000])
 def test_unreadable_config(saved, text):
     folder, _ = saved
     (folder / "config.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    refused(folder, r"config\.json (is not readable as JSON|holds a)")
+    assert_refused(folder, r"config\.json (is not readable as JSON|holds a)")

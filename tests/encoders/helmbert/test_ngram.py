@@ -6,12 +6,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from encoders.helmbert import ngram
 from encoders.helmbert.ngram import NgramConvolution
 from encoders_shared import linear
 from encoders_shared.linear import HAS_ONEDNN
+from tests.support import Watch, assert_all_close
 
 WIDTH = 6
 TOKENS = pytest.mark.parametrize("tokens", [1, 3, 5])
@@ -45,13 +45,6 @@ def make(tokens: int) -> tuple[NgramConvolution, nn.Conv1d]:
     return convolution, of_torch
 
 
-def assert_same(found, expected, **tolerance):
-    for one, other in zip(found, expected, strict=True):
-        assert (one is None) == (other is None)
-        if one is not None:
-            torch.testing.assert_close(one.to(other.dtype), other, **tolerance)
-
-
 @pytest.fixture
 def never_own(monkeypatch):
     """Fail where the own gradients are used."""
@@ -68,24 +61,19 @@ def test_as_in_double_precision(tokens, shape, expanded):
     for laid_out in (states, states.transpose(0, 2).contiguous().transpose(0, 2), states[..., :1].expand_as(states)):
         found = derivatives(convolution, laid_out, expanded=expanded)
         expected = derivatives(of_torch.double(), laid_out.double(), expanded=expanded)
-        assert_same(found, expected, rtol=1e-5, atol=2e-5)
+        assert_all_close(found, expected, rtol=1e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("frozen", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)], ids=str)
 def test_frozen_parts(frozen):
     (convolution, of_torch), states, kept = make(3), draw(2, WIDTH, 7), []
     found = derivatives(convolution, states, frozen)
-    assert_same(found, derivatives(of_torch.double(), states.double(), frozen), rtol=1e-5, atol=2e-5)
+    assert_all_close(found, derivatives(of_torch.double(), states.double(), frozen), rtol=1e-5, atol=2e-5)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(tuple(t.shape)) or t, lambda t: t):
         convolution(states.requires_grad_(0 not in frozen))
     if HAS_ONEDNN:
         assert (convolution.weight.shape in kept) == (0 not in frozen)
         assert (states.shape in kept) == (1 not in frozen)
-
-
-class _Watch(TorchDispatchMode):
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.skipif(not HAS_ONEDNN, reason="oneDNN is not called on this processor")
@@ -102,7 +90,7 @@ def test_the_gradients_are_its_own():
     [
         (lambda: torch.autocast("cpu", dtype=torch.bfloat16), 0.1),
         (lambda: torch.backends.mkldnn.flags(enabled=False), 2e-5),
-        (_Watch, 2e-5),
+        (Watch, 2e-5),
         (torch.autograd.forward_ad.dual_level, 2e-5),
     ],
     ids=["autocast", "oneDNN is off", "dispatch mode", "forward mode"],
@@ -115,7 +103,7 @@ def test_torchs_operations_where_they_are_watched(context, tolerance, tokens):
     states = draw(2, WIDTH, 7)
     with context():
         found = derivatives(convolution, states)
-    assert_same(found, derivatives(of_torch.double(), states.double()), rtol=tolerance, atol=tolerance)
+    assert_all_close(found, derivatives(of_torch.double(), states.double()), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
@@ -123,7 +111,7 @@ def test_torchs_operations_where_they_are_watched(context, tolerance, tokens):
 def test_other_precisions(dtype):
     convolution, of_torch = (one.to(dtype) for one in make(3))
     states = draw(2, WIDTH, 7).to(dtype)
-    assert_same(derivatives(convolution, states), derivatives(of_torch, states))
+    assert_all_close(derivatives(convolution, states), derivatives(of_torch, states))
 
 
 @pytest.mark.usefixtures("never_own")
@@ -147,7 +135,9 @@ def test_compiled():
     expected = of_torch(draw(2, WIDTH, 7))
     torch.testing.assert_close(output, expected)
     found = torch.autograd.grad(output.sin().sum(), list(convolution.parameters()))
-    assert_same(found, torch.autograd.grad(expected.sin().sum(), list(of_torch.parameters())), rtol=1e-5, atol=2e-5)
+    assert_all_close(
+        found, torch.autograd.grad(expected.sin().sum(), list(of_torch.parameters())), rtol=1e-5, atol=2e-5
+    )
 
 
 @pytest.mark.parametrize("form", [{"stride": 2}, {"dilation": 2}, {"groups": 2}, {"padding": 0}], ids=str)
@@ -164,4 +154,4 @@ def test_the_output_may_be_changed_in_place():
     for one in (convolution, of_torch):
         one(states).mul_(2).relu_().sum().backward()
     found, expected = ([parameter.grad for parameter in one.parameters()] for one in (convolution, of_torch))
-    assert_same(found, expected, rtol=1e-5, atol=2e-5)
+    assert_all_close(found, expected, rtol=1e-5, atol=2e-5)
