@@ -17,7 +17,7 @@ import encoders
 from encoders import CheckpointError
 from encoders.checkpoints.inspection import inspect_checkpoint
 from tests.encoders.checkpoints.folders import auto_map, code_was_run, write_code, write_json
-from tests.encoders.checkpoints.test_files import Bomb, refused, saved
+from tests.encoders.checkpoints.test_files import Bomb, assert_refused, saved
 from tests.encoders.checkpoints.tokenizer_files import HPLT_SPECIALS, write_word_piece
 from tests.support import NANO, make_model
 
@@ -44,7 +44,7 @@ def test_pickles_under_other_names(saved, form, place):
     save_pickle(folder, content, form, name)
     if place == "shard":
         write_json(folder / "pytorch_model.bin.index.json", {"weight_map": dict.fromkeys(content, name)})
-    refused(folder, "truncated or corrupt" if place == "safetensors" else "is a pickle")
+    assert_refused(folder, "truncated or corrupt" if place == "safetensors" else "is a pickle")
     assert not (folder / "trace").exists()
 
 
@@ -64,7 +64,7 @@ def test_a_torchscript_archive(saved):
     folder, _ = saved
     (folder / "model.safetensors").unlink()
     torch.jit.script(torch.nn.Linear(2, 2)).save(str(folder / "pytorch_model.bin"))
-    refused(folder, "pytorch_model.bin is")
+    assert_refused(folder, "pytorch_model.bin is")
 
 
 @pytest.mark.parametrize("name", NANO)
@@ -109,7 +109,7 @@ def test_no_link_is_followed(saved, name, tmp_path_factory):
         (folder / name).symlink_to(outside / name)
         if name.endswith("index.json"):
             (folder / "model.safetensors").unlink()
-    refused(folder, f"{name}.* is a link to .*, outside its folder; it isn't followed")
+    assert_refused(folder, f"{name}.* is a link to .*, outside its folder; it isn't followed")
 
 
 @pytest.mark.parametrize("file", ["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt"])
@@ -148,7 +148,7 @@ def test_strange_names_of_shards(saved, name):
     (folder / "model.safetensors").unlink()
     weight_map = {"embedding.word_embedding.weight": f"{name}.safetensors"}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
-    refused(folder, "is missing|only .safetensors files in the same folder are read")
+    assert_refused(folder, "is missing|only .safetensors files in the same folder are read")
 
 
 @pytest.mark.parametrize("source", ["a" * 5_000, "~nobody-by-this-name/x", "\0", "a\0/b", "x/" * 3_000])

@@ -15,7 +15,7 @@ import encoders
 from encoders import CheckpointError
 from encoders.checkpoints import checkpoint as checkpoint_module
 from tests.encoders.checkpoints.folders import write_json
-from tests.encoders.checkpoints.test_files import refused, replace_weights, same, saved
+from tests.encoders.checkpoints.test_files import assert_refused, replace_weights, same, saved
 from tests.encoders.checkpoints.test_hostile_files import save_pickle
 from tests.encoders.checkpoints.tokenizer_files import HPLT_SPECIALS, write_word_piece
 from tests.support import make_model
@@ -66,14 +66,14 @@ def test_a_pickle_that_asks_for_memory(saved, form, call, little_memory):
     folder, _ = saved
     save_pickle(folder, {"a": call}, form)
     assert (folder / "pytorch_model.bin").stat().st_size < 2_000
-    refused(folder, "is a pickle that would run .* it was not run")
+    assert_refused(folder, "is a pickle that would run .* it was not run")
 
 
 @pytest.mark.parametrize("form", ["zip", "legacy"])
 def test_a_tensor_with_more_values_than_data(saved, form, little_memory):
     folder, model = saved
     save_pickle(folder, {**model.state_dict(), "embedding.more": torch.zeros(1).expand(10**12)}, form)
-    refused(folder, r"holds more than plain tensors by name \(under 'embedding.more'\)")
+    assert_refused(folder, r"holds more than plain tensors by name \(under 'embedding.more'\)")
 
 
 @pytest.mark.parametrize(("zeros", "level"), [(6 * 10**8, 1), (0, 1), (0, 0)])
@@ -95,7 +95,7 @@ def test_a_compressed_zip(saved, zeros, level, little_memory):
                 for _ in range(zeros // 10**7 if part.endswith("data.pkl") else 0):
                     target.write(bytes(10**7))
     assert (folder / "pytorch_model.bin").stat().st_size < 3 * 10**6
-    refused(folder, "is a zip with compressed or overlapping parts")
+    assert_refused(folder, "is a zip with compressed or overlapping parts")
 
 
 def test_a_zip_without_check_sums(saved):
@@ -122,7 +122,7 @@ def test_a_zip_whose_parts_overlap(saved, little_memory):
             copy.writestr(part.filename, stored.read(part))
         largest = max(copy.filelist, key=lambda part: part.file_size)
         copy.filelist.extend([largest] * 1_000)
-    refused(folder, "is a zip with compressed or overlapping parts")
+    assert_refused(folder, "is a zip with compressed or overlapping parts")
 
 
 LENGTHS = [2**63, 2**64 - 1, 2**63 - 1, 10**12, 100_000_001, 0, 1, 7]
@@ -132,7 +132,7 @@ LENGTHS = [2**63, 2**64 - 1, 2**63 - 1, 10**12, 100_000_001, 0, 1, 7]
 def test_lengths_of_a_header(saved, length, little_memory):
     folder, _ = saved
     replace_weights(folder, "model.safetensors", struct.pack("<Q", length) + b'{"a":{}}' + bytes(1_000))
-    refused(folder, "truncated or corrupt")
+    assert_refused(folder, "truncated or corrupt")
 
 
 def tensor(offsets, shape=(2,), dtype="F32"):
@@ -168,7 +168,7 @@ def test_headers(saved, header, little_memory):
     folder, _ = saved
     text = header if isinstance(header, bytes) else header.encode()
     replace_weights(folder, "model.safetensors", struct.pack("<Q", len(text)) + text + bytes(24))
-    refused(folder, "truncated or corrupt|is of no family here")
+    assert_refused(folder, "truncated or corrupt|is of no family here")
 
 
 def test_an_empty_tensor_of_any_length_allows_nothing(saved, little_memory):
@@ -178,7 +178,7 @@ def test_an_empty_tensor_of_any_length_allows_nothing(saved, little_memory):
     save_file({**load_file(folder / "model.safetensors"), **empty}, folder / "model.safetensors")
     config = json.loads((folder / "config.json").read_text())
     write_json(folder / "config.json", {**config, "vocab_size": 10**12})
-    refused(folder, r"asks for vocab_size=1,000,000,000,000, but no tensor of the files is longer than \d{3}\.")
+    assert_refused(folder, r"asks for vocab_size=1,000,000,000,000, but no tensor of the files is longer than \d{3}\.")
 
 
 def test_tensors_that_share_their_data(saved, monkeypatch):
@@ -192,7 +192,7 @@ def test_tensors_that_share_their_data(saved, monkeypatch):
     data = torch.zeros(10**4)
     tensors = {name: data[: value.numel()].view(value.shape) for name, value in model.state_dict().items()}
     save_pickle(folder, tensors, "zip")
-    refused(folder, r"asks for a model of 0\.0 GB, but the files hold 0\.000 GB")
+    assert_refused(folder, r"asks for a model of 0\.0 GB, but the files hold 0\.000 GB")
 
 
 def test_a_head_larger_than_the_files(tmp_path, monkeypatch):
