@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from encoders.helmbert.config import HELMBertConfig
 from encoders_shared.dropout import Dropout
 from encoders_shared.inputs import EncoderInputs
-from encoders_shared.linear import suits_onednn
+from encoders_shared.linear import linear, suits_onednn
 from encoders_shared.packing import spread_out
 
 
@@ -49,11 +49,9 @@ class _Convolution(torch.autograd.Function):
         if for_weight:
             padded = F.pad(input, (reach, reach)).transpose(1, 2)
             shifted = [padded[:, first : first + input.shape[2]] for first in range(ctx.tokens)]
-            neighbours = torch.cat(shifted, dim=-1)  # [batch, length, tokens * hidden]
-            products = d_output.transpose(0, 1).reshape(d_output.shape[1], -1) @ neighbours.reshape(
-                -1, neighbours.shape[-1]
-            )
-            d_weight = products.reshape(len(products), ctx.tokens, -1).transpose(1, 2)
+            neighbours = torch.cat(shifted, dim=-1).flatten(0, 1)  # [batch * length, tokens * hidden]
+            products = linear(d_output.transpose(0, 1).flatten(1), neighbours.t(), None)
+            d_weight = products.unflatten(1, (ctx.tokens, -1)).transpose(1, 2)
         return (
             F.conv_transpose1d(d_output, weight, padding=reach) if for_input else None,
             d_weight,

@@ -17,6 +17,9 @@ from encoders_shared.errors import is_captured
 
 HAS_ONEDNN = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"
 SMALLEST = 2**18  # weights of a product that is worth the call
+MOST_ROWS = 2**14
+MOST_ADDED = 0.04  # part of the rows: measured, less than what oneDNN gains
+MOST_ADDED_WITH_GRADIENTS = 0.02
 
 
 class Linear(nn.Linear):
@@ -40,6 +43,20 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return _Linear.apply(states, weight, bias)
     return _product(states, weight, bias)
+
+
+def rows_to_add(rows: int, width: int, like: Tensor) -> int:
+    """Tell how many rows more let oneDNN make the products of a model; 0 where they would cost what it gains.
+
+    Args:
+        rows: rows that the model's linear layers get.
+        width: the model's width.
+        like: one of its parameters.
+    """
+    added = _round_up(rows) - rows
+    most = rows * (MOST_ADDED_WITH_GRADIENTS if torch.is_grad_enabled() else MOST_ADDED)
+    pays = width**2 >= SMALLEST and rows + added <= MOST_ROWS and added <= most
+    return added if pays and suits_onednn(like) else 0
 
 
 def suits_onednn(*tensors: Tensor) -> bool:
@@ -77,13 +94,19 @@ def _fit(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
 
 
 def _pays(states: Tensor, weight: Tensor) -> bool:
-    """Tell whether the product is large, and its number of rows a round one.
+    """Tell whether the product is large, and its numbers of rows and inputs are round ones."""
+    rows, inputs = states.shape[:-1].numel(), states.shape[-1]
+    return weight.numel() >= SMALLEST and rows <= MOST_ROWS and all(size == _round_up(size) for size in (rows, inputs))
+
+
+def _round_up(rows: int) -> int:
+    """Return the next number of rows for which oneDNN is called: the multiples of 32, above 2,048 sixteen to an octave.
 
     oneDNN makes and keeps a kernel for each number of rows, 0.6 MB of code: packed batches, each of another
     length, would fill hundreds of megabytes.
     """
-    rows = states.shape[:-1].numel()
-    return weight.numel() >= SMALLEST and rows % (32 if rows <= 1_024 else 256) == 0 and rows <= 2**14
+    step = 32 if rows <= 2_048 else 2 ** ((rows - 1).bit_length() - 5)
+    return -(-rows // step) * step
 
 
 def _product(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -116,6 +139,6 @@ class _Linear(torch.autograd.Function):
         d_rows = _rows(d_output)
         return (
             linear(d_output, weight.t(), None) if for_states else None,
-            d_rows.t() @ _rows(states) if for_weight else None,
+            linear(d_rows.t(), _rows(states).t(), None) if for_weight else None,
             d_rows.sum(0) if for_bias else None,
         )

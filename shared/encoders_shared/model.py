@@ -24,6 +24,7 @@ from encoders_shared.inputs import (
     read_position_ids,
     read_states,
 )
+from encoders_shared.linear import rows_to_add
 from encoders_shared.masks import AttentionMask, first_token, read_attention_mask
 from encoders_shared.outputs import EncoderOutput
 from encoders_shared.packing import plan_packing
@@ -220,6 +221,8 @@ class Trunk(EncoderPreTrainedModel):
             packing = False  # states that were put back into padded form lie beside the way of the gradients
         padded_form = inputs.keep_attentions or _at_padding(needed, mask)
         plan = None if padded_form else plan_packing(mask, packing)
+        if plan is not None:
+            plan = plan.filled(rows_to_add(sum(plan.lengths), config.hidden_size, next(self.parameters())))
         output = self.encode_batch(inputs if plan is None else inputs.packed(plan))
         if plan is not None:
             output = output.map_states(plan.unpack)

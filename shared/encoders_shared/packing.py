@@ -7,7 +7,7 @@ positions of the result are zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -24,20 +24,30 @@ class Packing:
 
     Attributes:
         tokens: True at real tokens of the padded batch [batch, length].
-        lengths: real tokens of each sequence that has any.
+        lengths: real tokens of each sequence that has any; and the filling, if there is some.
+        filling: length of a last sequence, a copy of the first tokens, that only makes the row longer; nothing of it
+            comes back.
     """
 
     tokens: Tensor
     lengths: list[int]
+    filling: int = 0
+
+    def filled(self, filling: int) -> Packing:
+        """Return the same with a filling; or without, if it would be longer than every sequence."""
+        if not 0 < filling <= max(self.lengths):
+            return self
+        return replace(self, lengths=[*self.lengths, filling], filling=filling)
 
     def pack(self, padded: Tensor) -> Tensor:
         """[batch, length, ...] -> [1, tokens, ...]."""
-        return padded[self.tokens][None]
+        row = padded[self.tokens]
+        return torch.cat((row, row[: self.filling]))[None] if self.filling else row[None]
 
     def unpack(self, packed: Tensor) -> Tensor:
         """[1, tokens, ...] -> [batch, length, ...], zero at padding."""
         padded = packed.new_zeros(*self.tokens.shape, *packed.shape[2:])
-        padded[self.tokens] = packed[0]
+        padded[self.tokens] = packed[0, : packed.shape[1] - self.filling]
         return padded
 
 

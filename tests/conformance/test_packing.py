@@ -35,7 +35,9 @@ def plan(rows, wanted=True):
 @every_encoder
 @every_model
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_values_and_gradients(name, task, backend):
+@pytest.mark.parametrize("filling", [0, 5])
+def test_values_and_gradients(name, task, backend, filling, monkeypatch):
+    monkeypatch.setattr("encoders_shared.model.rows_to_add", lambda *_: filling)
     batch = make_batch(task, LENGTHS)
     if task == "question-answering":  # with answers it is not packed
         batch = inputs_of(batch)
@@ -63,7 +65,7 @@ def test_values_and_gradients(name, task, backend):
 
 @every_encoder
 @every_model
-def test_work_is_saved(name, task):
+def test_work_is_saved(name, task, monkeypatch):
     """The layers see real tokens alone, as a model with or without a head is told."""
     seen = []
     model = make_model(name, task)
@@ -75,6 +77,9 @@ def test_work_is_saved(name, task):
         model(**inputs)
     tokens, rows = inputs["attention_mask"].sum().item(), inputs["attention_mask"].numel() // 12
     assert seen == [(1, tokens), (rows, 12), (1, tokens)]
+    monkeypatch.setattr("encoders_shared.model.rows_to_add", lambda count, *_: 5 if count == tokens else 0)
+    model(**inputs)
+    assert seen[3:] == [(1, tokens + 5)]
 
 
 @every_encoder

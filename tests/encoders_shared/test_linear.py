@@ -15,7 +15,7 @@ from torch.nn.utils import parametrizations
 from torch.utils.flop_counter import FlopCounterMode
 
 import encoders_shared.linear as module
-from encoders_shared.linear import HAS_ONEDNN, Linear, linear
+from encoders_shared.linear import HAS_ONEDNN, Linear, _round_up, linear, rows_to_add
 from tests.support import Watch, assert_all_close
 
 PAYS = module._pays
@@ -97,17 +97,37 @@ def test_the_product_is_onednns(biased, monkeypatch):
     assert type(output.grad_fn).__name__ == "_LinearBackward"
     assert len(calls) == 3
     output.sum().backward()
-    assert len(calls) == 4  # for the states; torch's own is as good for the weight
+    assert len(calls) == 5
 
 
 def test_large_products_of_round_numbers_of_rows():
-    """OneDNN keeps a kernel for each number of rows: there are less than a hundred that it gets."""
+    """OneDNN keeps a kernel for each number of rows: there are not many that it gets."""
     weight = torch.empty(512, 512)
     own = [rows for rows in range(1, 20_000) if PAYS(torch.empty(1, 1).expand(rows, 512), weight)]
     assert (own[:2], own[-1]) == ([32, 64], 16_384)
-    assert 50 < len(own) < 100
+    assert 100 < len(own) < 120
+    assert all(_round_up(rows) == next(one for one in own if one >= rows) for rows in range(1, own[-1]))
     assert PAYS(torch.empty(8, 128, 512), weight)
     assert not PAYS(torch.empty(8, 128, 512), torch.empty(511, 512))
+    assert not PAYS(torch.empty(512, 1_001), torch.empty(512, 1_001))  # a weight's gradient from 1,001 rows
+
+
+def test_rows_to_add(monkeypatch):
+    """Rows up to the next round number, if these are few among large products that oneDNN makes."""
+    monkeypatch.setattr(module, "HAS_ONEDNN", True)
+
+    def found(rows, width=768, dtype=torch.float32):
+        return rows_to_add(rows, width, torch.empty(1, dtype=dtype))
+
+    with torch.no_grad():
+        assert [found(rows) for rows in (1, 32, 410, 480, 500, 1_228, 16_384, 16_385)] == [0, 0, 6, 0, 12, 20, 0, 0]
+    assert [found(rows) for rows in (410, 500, 1_228)] == [6, 0, 20]  # less is gained with gradients
+    assert [found(410, width) for width in (511, 512)] == [0, 6]
+    assert found(410, dtype=torch.float64) == 0
+    with Watch():
+        assert found(410) == 0
+    monkeypatch.setattr(module, "HAS_ONEDNN", False)
+    assert found(410) == 0
 
 
 @pytest.mark.usefixtures("either_way")

@@ -39,6 +39,17 @@ def test_packed_and_unpacked(rows):
     assert torch.equal(packing.unpack(packed), values * torch.tensor(rows)[:, :, None])
 
 
+@pytest.mark.parametrize(("filling", "kept"), [(0, 0), (1, 1), (2, 2), (3, 0)])
+def test_a_row_that_is_filled(filling, kept):
+    """By a copy of its first tokens, which do not come back; not by more than the longest sequence has."""
+    packing = plan([[1, 0, 0], [1, 1, 0]]).filled(filling)
+    assert (packing.lengths, packing.filling) == ([1, 2, kept][: 2 + bool(kept)], kept)
+    values = torch.arange(1.0, 7).reshape(2, 3)
+    packed = packing.pack(values)
+    assert packed.tolist() == [[1, 4, 5, 1, 4][: 3 + kept]]
+    assert packing.unpack(packed).tolist() == [[1, 0, 0], [4, 5, 0]]
+
+
 @pytest.mark.parametrize("wanted", [None, True, False])
 @pytest.mark.parametrize(
     "rows",

@@ -142,22 +142,24 @@ def _gradients(
     d_keys, d_queries = (None if table is None else torch.zeros_like(table, dtype=summed) for table in (keys, queries))
     for part in plan.parts(len(query)):
         own = part.heads, part.tokens
+        part_key, part_value, d_part_key, d_part_value = key[own], value[own], d_key[own], d_value[own]
         table, query_table = _table(keys, part), _table(queries, part)
-        by_key = None if plan.keeps(part) else _by_key(queries, part, key[own], plan.scale)
+        by_key = None if plan.keeps(part) else _by_key(queries, part, part_key, plan.scale)
         d_by_key: Any = None if query_table is None else d_context.new_zeros(*query_table.shape[:2], part.length)
         for tile in part.tiles:
             asked = part.heads, tile.queries
             tile_query = query[asked] * plan.scale
             kept = plan.keeps(part)
-            weights = next(kept_weights) if kept else _weights(tile_query, key[own], table, by_key, tile)
+            weights = next(kept_weights) if kept else _weights(tile_query, part_key, table, by_key, tile)
             factors = kept_factors(weights, plan.dropout, generator) if plan.dropout else None
-            d_weights = d_context[asked] @ value[own].transpose(1, 2)
+            d_tile_context = d_context[asked]
+            d_weights = d_tile_context @ part_value.transpose(1, 2)
             if factors is not None:
                 d_weights *= factors
-            d_value[own] += (weights if factors is None else weights * factors).transpose(1, 2) @ d_context[asked]
+            d_part_value += (weights if factors is None else weights * factors).transpose(1, 2) @ d_tile_context
             d_scores = _softmax_backward(weights, d_weights)
-            d_tile_query = d_scores @ key[own]
-            d_key[own] += d_scores.transpose(1, 2) @ tile_query
+            d_tile_query = d_scores @ part_key
+            d_part_key += d_scores.transpose(1, 2) @ tile_query
             if table is not None:
                 d_by_query = _scattered(d_scores, table.shape[1], tile)
                 d_tile_query += d_by_query @ table
@@ -167,8 +169,8 @@ def _gradients(
             d_query[asked] = d_tile_query * plan.scale
         if d_by_key is not None:
             d_by_key *= plan.scale
-            _add(d_queries, part, d_by_key @ key[own])
-            d_key[own] += d_by_key.transpose(1, 2) @ query_table
+            _add(d_queries, part, d_by_key @ part_key)
+            d_part_key += d_by_key.transpose(1, 2) @ query_table
     d_keys, d_queries = (None if table is None else table.to(query.dtype) for table in (d_keys, d_queries))
     return d_query, d_key.to(query.dtype), d_value.to(query.dtype), d_keys, d_queries
 
