@@ -100,12 +100,12 @@ def _pays(states: Tensor, weight: Tensor) -> bool:
 
 
 def _round_up(rows: int) -> int:
-    """Return the next number of rows for which oneDNN is called: the multiples of 32, above 2,048 sixteen to an octave.
+    """Return the next number of rows for which oneDNN is called.
 
-    oneDNN makes and keeps a kernel for each number of rows, 0.6 MB of code: packed batches, each of another
-    length, would fill hundreds of megabytes.
+    Multiples of 8, above 256 of 32, above 2,048 sixteen to an octave: oneDNN makes and keeps a kernel for each number
+    of rows, 0.6 MB of code, and packed batches, each of another length, would fill hundreds of megabytes.
     """
-    step = 32 if rows <= 2_048 else 2 ** ((rows - 1).bit_length() - 5)
+    step = 8 if rows <= 256 else 32 if rows <= 2_048 else 2 ** ((rows - 1).bit_length() - 5)
     return -(-rows // step) * step
 
 

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from encoders_shared.errors import can_read
 
+ROUND = 8  # the rows that are read are a multiple of this: such matrix products are faster
+
 
 def relative_offsets(length: int, device: torch.device) -> Tensor:
     """Return every offset that `length` tokens can have, from -(length - 1) to length - 1. int64 [2 * length - 1]."""
@@ -32,7 +34,7 @@ class TableRows:
     """Which rows of a position table a forward pass reads; the others need not be projected.
 
     Attributes:
-        used: the rows that are read, int64 [rows].
+        used: the rows that are read, and the last of them again up to a round number, int64 [rows].
         of_offset: for each offset -(length - 1) .. length - 1, where its row stands in `used`, int64 [2 * length - 1].
     """
 
@@ -45,7 +47,7 @@ def reachable_rows(of_offset: Tensor, table_size: int) -> TableRows:
     if not can_read(of_offset):
         return TableRows(torch.arange(table_size, device=of_offset.device), of_offset)
     used, inverse = torch.unique(of_offset, return_inverse=True)
-    return TableRows(used, inverse)
+    return TableRows(torch.cat((used, used[-1:].expand(-len(used) % ROUND))), inverse)
 
 
 @dataclass(frozen=True)

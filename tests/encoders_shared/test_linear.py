@@ -104,8 +104,8 @@ def test_large_products_of_round_numbers_of_rows():
     """OneDNN keeps a kernel for each number of rows: there are not many that it gets."""
     weight = torch.empty(512, 512)
     own = [rows for rows in range(1, 20_000) if PAYS(torch.empty(1, 1).expand(rows, 512), weight)]
-    assert (own[:2], own[-1]) == ([32, 64], 16_384)
-    assert 100 < len(own) < 120
+    assert (own[:2], own[-1]) == ([8, 16], 16_384)
+    assert 120 < len(own) < 140
     assert all(_round_up(rows) == next(one for one in own if one >= rows) for rows in range(1, own[-1]))
     assert PAYS(torch.empty(8, 128, 512), weight)
     assert not PAYS(torch.empty(8, 128, 512), torch.empty(511, 512))
