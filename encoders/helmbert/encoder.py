@@ -49,7 +49,7 @@ class Embeddings(nn.Module):
 
     def forward(self, inputs: EncoderInputs) -> Tensor:
         words = self.word_embeddings(inputs.ids) if inputs.embeds is None else inputs.embeds
-        return self.dropout(self.layer_norm(words).masked_fill(~inputs.mask.tokens[:, :, None], 0.0))
+        return self.dropout(inputs.mask.clear(self.layer_norm(words)))
 
     def positions(self, inputs: EncoderInputs) -> Tensor:
         """Embed the absolute positions, counted from the first real token. [1 or batch, length, hidden]."""

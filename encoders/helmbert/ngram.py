@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from encoders.helmbert.config import HELMBertConfig
 from encoders_shared.dropout import Dropout
 from encoders_shared.inputs import EncoderInputs
-from encoders_shared.linear import linear, suits_onednn
+from encoders_shared.linear import suits_onednn, weight_gradient
 from encoders_shared.packing import spread_out
 
 
@@ -50,7 +50,7 @@ class _Convolution(torch.autograd.Function):
             padded = F.pad(input, (reach, reach)).transpose(1, 2)
             shifted = [padded[:, first : first + input.shape[2]] for first in range(ctx.tokens)]
             neighbours = torch.cat(shifted, dim=-1).flatten(0, 1)  # [batch * length, tokens * hidden]
-            products = linear(d_output.transpose(0, 1).flatten(1), neighbours.t(), None)
+            products = weight_gradient(d_output.transpose(0, 1).flatten(1).t(), neighbours)
             d_weight = products.unflatten(1, (ctx.tokens, -1)).transpose(1, 2)
         return (
             F.conv_transpose1d(d_output, weight, padding=reach) if for_input else None,
@@ -83,7 +83,7 @@ class NgramLayer(nn.Module):
             inputs: the batch; the result is zero at its padding.
         """
         features = self.activation(self.dropout(self._convolve(embedded, inputs.lengths)))
-        return self.layer_norm(states + features).masked_fill(~inputs.mask.tokens[:, :, None], 0.0)
+        return inputs.mask.clear(self.layer_norm(states + features))
 
     def _convolve(self, embedded: Tensor, lengths: list[int] | None) -> Tensor:
         if lengths is None:

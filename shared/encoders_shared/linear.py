@@ -45,6 +45,20 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return _product(states, weight, bias)
 
 
+def weight_gradient(d_rows: Tensor, rows: Tensor) -> Tensor:
+    """Compute `d_rows.T @ rows`, the gradient of a weight [outputs, inputs].
+
+    oneDNN copies the first operand, since it is turned: that pays where there are fewer outputs than inputs.
+
+    Args:
+        d_rows: gradient of the outputs [rows, outputs].
+        rows: the inputs [rows, inputs].
+    """
+    if d_rows.shape[1] < rows.shape[1]:
+        return linear(d_rows.t(), rows.t(), None)
+    return d_rows.t() @ rows
+
+
 def rows_to_add(rows: int, width: int, like: Tensor) -> int:
     """Tell how many rows more let oneDNN make the products of a model; 0 where they would cost what it gains.
 
@@ -139,6 +153,6 @@ class _Linear(torch.autograd.Function):
         d_rows = _rows(d_output)
         return (
             linear(d_output, weight.t(), None) if for_states else None,
-            linear(d_rows.t(), _rows(states).t(), None) if for_weight else None,
+            weight_gradient(d_rows, _rows(states)) if for_weight else None,
             d_rows.sum(0) if for_bias else None,
         )

@@ -28,6 +28,10 @@ class AttentionMask:
     tokens: Tensor
     allowed: Tensor | None
 
+    def clear(self, states: Tensor) -> Tensor:
+        """Set padding to zero. [batch, length, hidden], same shape."""
+        return states if self.allowed is None else states.masked_fill(~self.tokens[:, :, None], 0.0)
+
 
 def read_attention_mask(mask: Tensor | None, batch: int, length: int, device: torch.device) -> AttentionMask:
     """Check an attention mask and bring it into one form.
