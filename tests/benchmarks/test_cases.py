@@ -29,8 +29,9 @@ def test_sets_stand_for_their_shapes():
 
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("name", NANO)
-def test_necessary_operations_are_those_of_the_written_out_model(name, training):
+def test_necessary_operations_are_those_of_the_written_out_model(name, training, monkeypatch):
     """Which projects the reachable rows of its position tables as well: keys and queries, in each layer."""
+    monkeypatch.setattr("encoders_shared.relative_position.ROUND", 1)  # none of them twice
     model = encoders.create(name, attn_implementation="eager").train(training)
     batch = Shape(2, 40).batch(vocab_size=78)
     with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(training):
