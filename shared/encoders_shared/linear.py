@@ -48,13 +48,14 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def weight_gradient(d_rows: Tensor, rows: Tensor) -> Tensor:
     """Compute `d_rows.T @ rows`, the gradient of a weight [outputs, inputs].
 
-    oneDNN copies the first operand, since it is turned: that pays where there are fewer outputs than inputs.
+    oneDNN copies the first operand, since it is turned: that pays where there are fewer outputs than inputs. It makes a
+    kernel for this number of rows too, which must be a round one.
 
     Args:
         d_rows: gradient of the outputs [rows, outputs].
         rows: the inputs [rows, inputs].
     """
-    if d_rows.shape[1] < rows.shape[1]:
+    if d_rows.shape[1] < rows.shape[1] and len(rows) == _round_up(len(rows)):
         return linear(d_rows.t(), rows.t(), None)
     return d_rows.t() @ rows
 
@@ -108,9 +109,9 @@ def _fit(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
 
 
 def _pays(states: Tensor, weight: Tensor) -> bool:
-    """Tell whether the product is large, and its numbers of rows and inputs are round ones."""
-    rows, inputs = states.shape[:-1].numel(), states.shape[-1]
-    return weight.numel() >= SMALLEST and rows <= MOST_ROWS and all(size == _round_up(size) for size in (rows, inputs))
+    """Tell whether the product is large, and its number of rows a round one."""
+    rows = states.shape[:-1].numel()
+    return weight.numel() >= SMALLEST and rows <= MOST_ROWS and rows == _round_up(rows)
 
 
 def _round_up(rows: int) -> int:

@@ -29,7 +29,7 @@ class AttentionMask:
     allowed: Tensor | None
 
     def clear(self, states: Tensor) -> Tensor:
-        """Set padding to zero. [batch, length, hidden], same shape."""
+        """Return the states with zeros at padding. [batch, length, hidden], same shape."""
         return states if self.allowed is None else states.masked_fill(~self.tokens[:, :, None], 0.0)
 
 

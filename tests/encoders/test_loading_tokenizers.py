@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import pytest
 import torch
@@ -102,7 +103,10 @@ def test_ids_outside_the_embedding(tmp_path):
 def test_a_vocabulary_that_fits_is_not_warned_of(tmp_path):
     size = write_word_piece(tmp_path, HPLT_SPECIALS)
     write_json(tmp_path / "config.json", {"vocab_size": size})
-    encoders.load_tokenizer(str(tmp_path))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert len(encoders.load_tokenizer(str(tmp_path))) == size
+    assert not caught
 
 
 def test_no_tokenizer(tmp_path):

@@ -381,13 +381,10 @@ def test_the_other_bounds():
         require_at_least("x", float("nan"), 3)
 
 
-@pytest.mark.parametrize("value", [None, 0, 0.5, 1])
-def test_probabilities(value):
-    require_probability("p", value)
-
-
 @pytest.mark.parametrize("value", [-0.1, 1.1, 10, float("nan")])
-def test_no_probabilities(value):
+def test_probabilities(value):
+    for fine in (None, 0, 0.5, 1):
+        require_probability("p", fine)
     with pytest.raises(ConfigurationError, match=f"p is {value}; a probability between 0 and 1 is needed"):
         require_probability("p", value)
 

@@ -28,7 +28,17 @@ LAYOUTS = {
     "expanded": lambda tensor: tensor[:1].expand(tensor.shape),
     "negative view": lambda tensor: torch._neg_view(-tensor),
 }
-SHAPES = [((6,), 5), ((1, 6), 5), ((7, 6), 5), ((7, 6), 1), ((7, 1), 5), ((1, 1), 1), ((2, 3, 6), 5), ((2, 1, 3, 6), 4)]
+SHAPES = [
+    ((6,), 5),
+    ((8, 6), 5),
+    ((1, 6), 5),
+    ((7, 6), 5),
+    ((7, 6), 1),
+    ((7, 1), 5),
+    ((1, 1), 1),
+    ((2, 3, 6), 5),
+    ((2, 1, 3, 6), 4),
+]
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
@@ -89,7 +99,7 @@ def test_as_in_double_precision(shape, outputs, biased):
 def test_the_product_is_onednns(biased, monkeypatch):
     calls, product = [], module._product
     monkeypatch.setattr(module, "_product", lambda *tensors: calls.append(len(tensors)) or product(*tensors))
-    states, weight, bias = operands(biased=biased)
+    states, weight, bias = operands((8, 6), biased=biased)
     with torch.inference_mode():
         assert linear(states, weight, bias).grad_fn is None
     assert linear(states, weight, bias).grad_fn is None
@@ -97,9 +107,18 @@ def test_the_product_is_onednns(biased, monkeypatch):
     assert type(output.grad_fn).__name__ == "_LinearBackward"
     assert len(calls) == 3
     output.sum().backward()
-    assert len(calls) == 5  # there are fewer outputs than inputs
-    linear(states, draw(6, 6).requires_grad_(), None).sum().backward()
-    assert len(calls) == 7  # as many of them: the weight's gradient is torch's
+    assert len(calls) == 5  # for the states and the weight
+
+
+@with_onednn
+@pytest.mark.parametrize(("rows", "outputs", "own"), [(8, 5, True), (8, 6, False), (7, 5, False)])
+def test_gradients_of_weights(rows, outputs, own, monkeypatch):
+    """OneDNN's where there are fewer outputs than inputs, and a round number of rows."""
+    calls, product = [], module._product
+    monkeypatch.setattr(module, "_product", lambda *tensors: calls.append(tensors) or product(*tensors))
+    d_rows, states = draw(rows, outputs), draw(rows, 6, seed=1)
+    torch.testing.assert_close(module.weight_gradient(d_rows, states), d_rows.t() @ states)
+    assert bool(calls) is own
 
 
 def test_large_products_of_round_numbers_of_rows():
@@ -111,7 +130,7 @@ def test_large_products_of_round_numbers_of_rows():
     assert all(_round_up(rows) == next(one for one in own if one >= rows) for rows in range(1, own[-1]))
     assert PAYS(torch.empty(8, 128, 512), weight)
     assert not PAYS(torch.empty(8, 128, 512), torch.empty(511, 512))
-    assert not PAYS(torch.empty(512, 1_001), torch.empty(512, 1_001))  # a weight's gradient from 1,001 rows
+    assert PAYS(torch.empty(64, 2_730), torch.empty(1_024, 2_730))  # NorBERT3-large's
 
 
 def test_rows_to_add(monkeypatch):

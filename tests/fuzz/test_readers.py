@@ -87,7 +87,7 @@ def test_config(name, folders, data):
         assert isinstance(config, EncoderConfig)
 
 
-def read_all(file) -> None:
+def assert_all_read(file) -> None:
     for name, facts in file.facts.items():
         assert tuple(file.read(name).shape) == facts.shape
 
@@ -103,7 +103,7 @@ def test_safetensors(tmp_path_factory, data):
         text = struct.pack("<Q", max(0, end - 8 + len(text) - len(content))) + text[8:]
     path.write_bytes(text)
     with contextlib.suppress(CheckpointError):
-        read_all(SafetensorsFile(path))
+        assert_all_read(SafetensorsFile(path))
 
 
 @inputs(few=200, many=7_000)
@@ -119,7 +119,7 @@ def test_pickles(tmp_path_factory, data):
                 content = whole.read(part)
                 copy.writestr(part, data.draw(damaged(content)) if part.endswith("data.pkl") else content)
     with contextlib.suppress(CheckpointError):
-        read_all(PickledFile(path))
+        assert_all_read(PickledFile(path))
 
 
 def _tensors() -> dict[str, torch.Tensor]:

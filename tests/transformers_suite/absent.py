@@ -19,7 +19,7 @@ class AbsentFeatures:
         for model_class in self.all_model_classes:
             yield model_class(self.model_tester.get_config()).eval()
 
-    def wholly_of(self, dtype: torch.dtype) -> None:
+    def assert_wholly_of(self, dtype: torch.dtype) -> None:
         """A model is wholly of the precision that was asked for, whatever it was saved in."""
         for model in self.models():
             with tempfile.TemporaryDirectory() as folder:
@@ -28,10 +28,10 @@ class AbsentFeatures:
             assert {parameter.dtype for parameter in loaded.parameters()} == {dtype}
 
     def test_keep_in_fp32_modules(self):
-        self.wholly_of(torch.float16)
+        self.assert_wholly_of(torch.float16)
 
     def test_keep_in_fp32_modules_strict_also_hardcode_fp32(self):
-        self.wholly_of(torch.bfloat16)
+        self.assert_wholly_of(torch.bfloat16)
 
     def test_keep_in_fp32_modules_exist(self):
         for model in self.models():
@@ -70,7 +70,7 @@ class AbsentFeatures:
             output = model(**ids, output_hidden_states=True, output_attentions=True)
             assert len(output.hidden_states) == len(output.attentions) + 1 == model.config.num_hidden_layers + 1
 
-    def no_experts(self) -> None:
+    def assert_no_experts(self) -> None:
         for model in self.models():
             assert not model._can_set_experts_implementation()
             ids = self._prepare_for_class(self.model_tester.prepare_config_and_inputs_for_common()[1], type(model))
@@ -78,16 +78,16 @@ class AbsentFeatures:
                 model(**ids, output_router_logits=True)
 
     def test_eager_matches_batched_and_grouped_inference_0_fp16(self):
-        self.no_experts()
+        self.assert_no_experts()
 
     def test_eager_matches_batched_and_grouped_inference_1_fp32(self):
-        self.no_experts()
+        self.assert_no_experts()
 
     def test_eager_matches_batched_and_grouped_inference_2_bf16(self):
-        self.no_experts()
+        self.assert_no_experts()
 
     def test_moe_models_record_router_logits(self):
-        self.no_experts()
+        self.assert_no_experts()
 
     def test_output_router_logits_from_config(self):
         """The configuration has no such field: what a file says of it is kept, and changes nothing."""
