@@ -52,7 +52,10 @@ def helmbert(config: Any, lengths: list[int]) -> int:
     for length in lengths:
         rows = table_rows(buckets, config.position_span, relative_offsets(length, torch.device("cpu"))).unique()
         positions += 2 * len(config.score_types) * length * width * len(rows)
-    ngrams = 2 * config.ngie_kernel_size * width * width * sum(lengths)
+    multiplications = (
+        1.5 if config.ngie_kernel_size == 3 else config.ngie_kernel_size
+    )  # helmbert/convolution.py says how
+    ngrams = round(2 * multiplications * width * width * sum(lengths))
     layers = config.num_hidden_layers
     return layers * (linear * sum(lengths) + attention_operations(lengths, width) + positions) + ngrams
 

@@ -75,19 +75,23 @@ def plan_packing(mask: AttentionMask, wanted: bool | None) -> Packing | None:
     return Packing(tokens, lengths) if lengths else None
 
 
-def spread_out(packed: Tensor, lengths: list[int], gap: int) -> tuple[Tensor, Tensor]:
+def spread_out(packed: Tensor, lengths: list[int], margin: int, multiple: int) -> tuple[Tensor, Tensor]:
     """Put zeros between the sequences of a packed row, so that a convolution does not look across their borders.
 
     Args:
         packed: [1, tokens, hidden].
         lengths: lengths of the sequences.
-        gap: zeros between two sequences.
+        margin: zeros before each sequence, and at least so many behind it.
+        multiple: a sequence and its zeros are a multiple of this long, so that one that is computed in tiles of so many
+            tokens shares none with another.
 
     Returns:
-        The longer row [1, tokens + gaps, hidden], and where the tokens stand in it, int64 [tokens].
+        The longer row [1, tokens and zeros, hidden], and where the tokens stand in it, int64 [tokens].
     """
-    sizes = torch.tensor(lengths, device=packed.device)
-    sequence = torch.repeat_interleave(torch.arange(len(lengths), device=packed.device), sizes)  # [tokens]
-    place = torch.arange(packed.shape[1], device=packed.device) + gap * sequence
-    spread = packed.new_zeros(1, packed.shape[1] + gap * (len(lengths) - 1), packed.shape[2])
+    sizes = torch.tensor(lengths)
+    taken = (sizes + 2 * margin + multiple - 1) // multiple * multiple
+    zeros_before = margin + (taken.cumsum(0) - taken) - (sizes.cumsum(0) - sizes)
+    place = torch.arange(packed.shape[1]) + torch.repeat_interleave(zeros_before, sizes)
+    place = place.to(packed.device)
+    spread = packed.new_zeros(1, int(taken.sum()), packed.shape[2])
     return spread.index_copy(1, place, packed), place

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from encoders_shared.masks import read_attention_mask
-from encoders_shared.packing import plan_packing, spread_out
+from encoders_shared.packing import plan_packing
 from tests.support import (
     ALL_TASKS,
     BACKENDS,
@@ -167,9 +167,3 @@ def test_the_choice():
     assert plan(dense, wanted=None) is None
     assert plan(dense, wanted=True) is not None
     assert plan(sparse, wanted=False) is None
-
-
-def test_spreading_out():
-    spread, place = spread_out(torch.arange(1.0, 7).reshape(1, 6, 1), [3, 1, 2], gap=2)
-    assert spread.flatten().tolist() == [1, 2, 3, 0, 0, 4, 0, 0, 5, 6]
-    assert place.tolist() == [0, 1, 2, 5, 8, 9]

@@ -79,12 +79,15 @@ def test_no_packing_while_compiling():
     assert compiled()
 
 
-@pytest.mark.parametrize(("lengths", "gap"), [([2, 1, 3], 1), ([2, 1, 3], 2), ([6], 1), ([2, 4], 0)])
-def test_spread_out(lengths, gap):
+@pytest.mark.parametrize("lengths", [[2, 1, 3], [6], [2, 4], [1] * 6], ids=str)
+@pytest.mark.parametrize(("margin", "multiple"), [(0, 1), (1, 1), (2, 1), (1, 4), (2, 3)])
+def test_spread_out(lengths, margin, multiple):
     packed = torch.arange(1.0, 13).reshape(1, 6, 2)
-    spread, place = spread_out(packed, lengths, gap)
-    expected = []
+    spread, place = spread_out(packed, lengths, margin, multiple)
+    expected: list[list[float]] = []
     for part in packed[0].split(lengths):
-        expected += [[0.0, 0.0]] * (gap if expected else 0) + part.tolist()
+        expected += [[0.0, 0.0]] * margin + part.tolist() + [[0.0, 0.0]] * margin
+        while len(expected) % multiple:
+            expected.append([0.0, 0.0])
     assert spread.tolist() == [expected]
     assert torch.equal(spread[:, place], packed)
