@@ -1,8 +1,9 @@
 """The floating-point operations that a batch needs, whoever computes it.
 
 Counted are products alone, two operations for each multiplication and addition, at real tokens: linear layers, content
-scores and contexts, position scores with the table rows that a sequence can reach, n-grams. Norms, activations and
-softmax, and the projection of the position tables, which could be kept between batches, are not.
+scores and contexts, position scores with the table rows that a sequence can reach, n-grams (of three tokens by minimal
+filtering). Norms, activations and softmax, and the projection of the position tables, which could be kept between
+batches, are not.
 """
 
 from __future__ import annotations
@@ -52,10 +53,8 @@ def helmbert(config: Any, lengths: list[int]) -> int:
     for length in lengths:
         rows = table_rows(buckets, config.position_span, relative_offsets(length, torch.device("cpu"))).unique()
         positions += 2 * len(config.score_types) * length * width * len(rows)
-    multiplications = (
-        1.5 if config.ngie_kernel_size == 3 else config.ngie_kernel_size
-    )  # helmbert/convolution.py says how
-    ngrams = round(2 * multiplications * width * width * sum(lengths))
+    for_token = 1.5 if config.ngie_kernel_size == 3 else config.ngie_kernel_size  # products of weights and one token
+    ngrams = round(2 * for_token * width * width * sum(lengths))
     layers = config.num_hidden_layers
     return layers * (linear * sum(lengths) + attention_operations(lengths, width) + positions) + ngrams
 

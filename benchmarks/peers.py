@@ -20,6 +20,7 @@ import encoders
 import encoders_shared.attention as attention
 import encoders_shared.linear as linear
 from benchmarks.cases import PRESETS, SHAPES, Case
+from encoders.helmbert import convolution
 from encoders_shared.attention import BACKENDS
 from encoders_shared.model import Trunk
 
@@ -136,6 +137,10 @@ PEERS: dict[str, tuple[Callable[[Case], Model], tuple[str, ...]]] = {  # how to 
     "ours-packed": (lambda case: ours_packing(case, True), tuple(PRESETS)),
     "ours-sdpa": (lambda case: ours_patched(case, attention, "choose", lambda *_, **__: "sdpa"), tuple(PRESETS)),
     "ours-without-onednn": (lambda case: ours_patched(case, linear, "HAS_ONEDNN", False), tuple(PRESETS)),
+    "ours-without-filtering": (
+        lambda case: ours_patched(case, convolution, "FEWEST_TOKENS", sys.maxsize),
+        ("helmbert", "helmbert-unbucketed"),
+    ),
     "ours-padded": (lambda case: ours_packing(case, False), tuple(PRESETS)),
     **{
         f"ours-{name}": (lambda case, name=name: ours(case, attn_implementation=name), tuple(PRESETS))
