@@ -63,7 +63,7 @@ def convolve(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 def _kernels(weight: Tensor) -> list[Tensor]:
     """Return the values of the kernel [outputs, inputs, 3] at the points, and its last coefficient."""
-    first, middle, last = weight.permute(2, 0, 1).contiguous()
+    first, middle, last = (part.contiguous() for part in weight.unbind(2))
     values = [first]
     for point in PAIRS:
         even = torch.add(first, last, alpha=point**2)

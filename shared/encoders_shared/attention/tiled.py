@@ -53,7 +53,9 @@ def tiled(inputs: AttentionInputs) -> tuple[Tensor, None]:
     settings, positions, dropout = inputs.settings, inputs.positions, inputs.dropout
     keys, queries, rows = None, None, torch.empty(0, dtype=torch.int64, device=inputs.query.device)
     if positions is not None:
-        keys, queries, rows = positions.keys, positions.queries, positions.rows
+        tables = (positions.keys, positions.queries)
+        keys, queries = (None if table is None else table.contiguous() for table in tables)  # to select rows from
+        rows = positions.rows
     lengths = [length] * batch if settings.lengths is None else settings.lengths
     seed = int(torch.randint(2**62, (), device="cpu")) if dropout else 0
     longest_kept = KEPT * size if torch.is_grad_enabled() else 0
