@@ -49,7 +49,8 @@ def spread(model: nn.Module) -> nn.Module:
     """Give every weight, norms and biases too, a value of its own, so that a mistake shows."""
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * (0.2 if parameter.dim() == 1 else parameter[0].numel() ** -0.5))
+            size = 0.2 if parameter.dim() == 1 else parameter[0].numel() ** -0.5
+            parameter.add_(size * torch.randn_like(parameter))
     return model
 
 
