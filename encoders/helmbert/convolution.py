@@ -26,7 +26,7 @@ SMALLEST_WIDTH = 128  # measured, likewise
 def pays(states: Tensor) -> bool:
     """Tell whether `convolve` takes less time than torch's convolution. [batch, length, width].
 
-    It is not in captured graphs, which would hold for so many tokens alone.
+    Captured graphs keep torch's: a choice by the number of tokens would hold for that number alone.
     """
     return (
         not is_captured()
