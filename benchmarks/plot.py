@@ -8,13 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from benchmarks.cases import SETS, SHAPES
 from benchmarks.peers import PEERS
 
 Record = dict[str, Any]
-COLOURS = {name: f"C{number}" for number, name in enumerate(("ours", *PEERS))}
+STRONG_THEN_PALE = [*range(0, 20, 2), *range(1, 20, 2)]
+COLOURS = dict(zip(("ours", *PEERS), colormaps["tab20"](STRONG_THEN_PALE), strict=False))
 
 
 def main(words: list[str] | None = None) -> None:
@@ -74,6 +76,11 @@ def megabytes(record: Record) -> dict[str, float]:
     return record["memory_megabytes"]
 
 
+def others(record: Record) -> dict[str, dict[str, float]]:
+    """Return the ratios of other implementations, without those of our own with something left out."""
+    return {peer: ratio for peer, ratio in record["ratios"].items() if not peer.startswith("ours-")}
+
+
 def panels(records: list[Record], width: float) -> tuple[Figure, dict[str, Any]]:
     """Return a figure with a panel for each family."""
     families = list(dict.fromkeys(record["family"] for record in records))
@@ -86,13 +93,14 @@ def panels(records: list[Record], width: float) -> tuple[Figure, dict[str, Any]]
 
 
 def speed_by_shape(records: list[Record], mode: str) -> Figure | None:
-    """Draw each peer's processor time over ours as a bar with its extremes; None if there are no peers."""
-    if not any(record["ratios"] for record in records):
+    """Draw each other implementation's processor time over ours as a bar with its extremes; None if there are none."""
+    records = [record for record in records if others(record)]
+    if not records:
         return None
     figure, axes = panels(records, width=3.4)
     for family, panel in axes.items():
         own = [record for record in records if record["family"] == family]
-        peers = list(dict.fromkeys(peer for record in own for peer in record["ratios"]))
+        peers = list(dict.fromkeys(peer for record in own for peer in others(record)))
         for number, peer in enumerate(peers):
             measured = [(place, one["ratios"][peer]) for place, one in enumerate(own) if peer in one["ratios"]]
             places = [place + (number + 0.5 - len(peers) / 2) * 0.8 / len(peers) for place, _ in measured]

@@ -171,6 +171,22 @@ def test_every_figure():
     assert plot.figures([]) == {}
 
 
+def test_figures_tell_models_apart():
+    colours = {tuple(plot.COLOURS[name]) for name in ("ours", *peers.PEERS)}
+    assert len(colours) == len(peers.PEERS) + 1
+
+
+def test_bars_are_of_other_implementations():
+    both = summarise(case(), 1, [outcome([1.0], [2.0])])
+    both["ratios"]["ours-tiled"] = both["ratios"]["published"]
+    alone = {**both, "shape": "1 x 32", "ratios": {"ours-tiled": both["ratios"]["published"]}}
+    figure = plot.speed_by_shape([both, alone], "inference")
+    assert figure is not None
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["published"]
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["8 x 128 ragged"]
+    assert plot.speed_by_shape([alone], "inference") is None
+
+
 def test_records_with_other_peers_are_joined():
     case = {"family": "norbert", "shape": "8 x 128", "mode": "inference"}
     first, second = {**case, "ratios": {"a": 1}, "layers": 2}, {**case, "ratios": {"a": 5, "b": 2}, "layers": 3}
