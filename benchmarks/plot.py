@@ -121,8 +121,8 @@ def lines(
     values: Callable[[Record], dict[str, float]],
     value_label: str,
 ) -> Figure | None:
-    """Draw a line for each model over the records' positions; None without records."""
-    if not records:
+    """Draw a line for each model over the records' positions; None where there is one position, or none."""
+    if len(set(map(position, records))) < 2:
         return None
     figure, axes = panels(records, width=3.2)
     for family, panel in axes.items():

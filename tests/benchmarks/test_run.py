@@ -156,19 +156,22 @@ def test_onnxruntime_does_not_train():
 
 
 def test_every_figure():
-    shapes = ("8 x 128 ragged", "8 x 128 fill 0.3", "1 x 256")
+    shapes = ("8 x 128 ragged", "8 x 128 fill 0.3", "8 x 128 fill 0.5", "1 x 256", "1 x 512")
     timed = [
         summarise(case(mode, shape=shape), 1, [outcome([1.0], [2.0])])
         for mode in ("inference", "training")
         for shape in shapes
     ]
     memory = [
-        summarise(case(f"{mode} memory", shape="1 x 1024"), 1, [{"memory": {"ours": 3.0}, "unable": {}}])
+        summarise(case(f"{mode} memory", shape=shape), 1, [{"memory": {"ours": 3.0}, "unable": {}}])
         for mode in ("inference", "training")
+        for shape in ("1 x 1024", "1 x 2048")
     ]
     names = {name.rpartition("-")[0] for name in plot.figures(timed + memory)}
     assert names == {"speed-by-shape", "speed-by-fill", "speed-by-length", "memory-by-length"}
     assert plot.figures([]) == {}
+    alone = ("8 x 128 fill 0.3", "1 x 256", "1 x 1024")
+    assert not any("fill" in name or "length" in name for name in plot.figures([one for one in timed + memory if one["shape"] in alone]))
 
 
 def test_figures_tell_models_apart():
