@@ -170,8 +170,9 @@ def test_every_figure():
     names = {name.rpartition("-")[0] for name in plot.figures(timed + memory)}
     assert names == {"speed-by-shape", "speed-by-fill", "speed-by-length", "memory-by-length"}
     assert plot.figures([]) == {}
-    alone = ("8 x 128 fill 0.3", "1 x 256", "1 x 1024")
-    assert not any("fill" in name or "length" in name for name in plot.figures([one for one in timed + memory if one["shape"] in alone]))
+    points = ("8 x 128 fill 0.3", "1 x 256", "1 x 1024")  # one for each kind of line
+    drawn = plot.figures([record for record in timed + memory if record["shape"] in points])
+    assert not any("fill" in name or "length" in name for name in drawn)
 
 
 def test_figures_tell_models_apart():
