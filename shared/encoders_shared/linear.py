@@ -38,14 +38,14 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         bias: [outputs], or None.
     """
     tensors = (states, weight) if bias is None else (states, weight, bias)
-    if not (suits_onednn(*tensors) and _fit(*tensors) and _pays(states, weight)):
+    if not (_suits_onednn(*tensors) and _fit(*tensors) and _pays(states, weight)):
         return F.linear(states, weight, bias)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return _Linear.apply(states, weight, bias)
     return _product(states, weight, bias)
 
 
-def weight_gradient(d_rows: Tensor, rows: Tensor) -> Tensor:
+def _weight_gradient(d_rows: Tensor, rows: Tensor) -> Tensor:
     """Compute `d_rows.T @ rows`, the gradient of a weight [outputs, inputs].
 
     oneDNN copies the first operand, since it is turned: that pays where there are fewer outputs than inputs. It makes a
@@ -71,10 +71,10 @@ def rows_to_add(rows: int, width: int, like: Tensor) -> int:
     added = _round_up(rows) - rows
     most = rows * (MOST_ADDED_WITH_GRADIENTS if torch.is_grad_enabled() else MOST_ADDED)
     pays = width**2 >= SMALLEST and rows + added <= MOST_ROWS and added <= most
-    return added if pays and suits_onednn(like) else 0
+    return added if pays and _suits_onednn(like) else 0
 
 
-def suits_onednn(*tensors: Tensor) -> bool:
+def _suits_onednn(*tensors: Tensor) -> bool:
     """Tell whether oneDNN may be called on these tensors, past torch's own operations.
 
     They are plain ones: subclasses, such as quantised weights, know their own products. And nobody wants to see torch's
@@ -154,6 +154,6 @@ class _Linear(torch.autograd.Function):
         d_rows = _rows(d_output)
         return (
             linear(d_output, weight.t(), None) if for_states else None,
-            weight_gradient(d_rows, _rows(states)) if for_weight else None,
+            _weight_gradient(d_rows, _rows(states)) if for_weight else None,
             d_rows.sum(0) if for_bias else None,
         )

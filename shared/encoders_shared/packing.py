@@ -91,7 +91,6 @@ def spread_out(packed: Tensor, lengths: list[int], margin: int, multiple: int) -
     sizes = torch.tensor(lengths)
     taken = (sizes + 2 * margin + multiple - 1) // multiple * multiple
     zeros_before = margin + (taken.cumsum(0) - taken) - (sizes.cumsum(0) - sizes)
-    place = torch.arange(packed.shape[1]) + torch.repeat_interleave(zeros_before, sizes)
-    place = place.to(packed.device)
+    place = (torch.arange(packed.shape[1]) + torch.repeat_interleave(zeros_before, sizes)).to(packed.device)
     spread = packed.new_zeros(1, int(taken.sum()), packed.shape[2])
     return spread.index_copy(1, place, packed), place
