@@ -1,12 +1,12 @@
 """For a GPU: do all attention backends give there what the CPU gives, and how fast are they?
 
-    python -m benchmarks.gpu [--device cuda] [--families ...] [--backends ...]
+    python -m benchmarks.gpu [--device cuda] [--families ...] [--backends ...] [--minutes 4]
 
 First the states and the gradients of each family, on each backend, padded and packed, in float32 and bfloat16, are
 compared with those of the written-out backend on the CPU in float32. Then all of them are timed, in turn, next to their
-peers; the ratio is their time divided by that of our model as it comes: above 1, ours is faster. It takes a few
-minutes. Exit code 1 means that a backend failed or departs by more than the tolerance. `--device cpu` does the same at
-tiny sizes, to try the script.
+peers; the ratio is their time divided by that of our model as it comes: above 1, ours is faster. Once the minutes are
+over no further timing begins. Exit code 1 means that a backend failed or departs by more than the tolerance.
+`--device cpu` does the same at tiny sizes, to try the script.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
 from itertools import product
 
 import torch
@@ -34,6 +34,8 @@ from benchmarks.peers import STANDARD_PEERS, build_module, fits, missing, ours
 from encoders_shared.attention import BACKENDS
 from encoders_shared.model import Trunk
 
+STEPS = {"inference": infer, "training": train}
+
 
 @dataclass(frozen=True)
 class Size:
@@ -46,7 +48,7 @@ class Size:
 
 
 SIZES = {
-    "cuda": Size(2, 10, Shape(4, 300, 0.5), ("8 x 128", "32 x 128 ragged", "4 x 512")),
+    "cuda": Size(2, 5, Shape(4, 300, 0.5), ("8 x 128", "32 x 128 ragged", "4 x 512")),
     "cpu": Size(1, 1, Shape(3, 24, 0.5), ("1 x 32",)),
 }
 
@@ -57,9 +59,11 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--device", default="cuda", choices=list(SIZES))
     parser.add_argument("--families", nargs="+", default=list(PRESETS), choices=list(PRESETS), metavar="FAMILY")
     parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=list(BACKENDS), metavar="BACKEND")
+    parser.add_argument("--minutes", type=float, default=4.0)
     given = parser.parse_args(words)
     if given.device == "cuda" and not torch.cuda.is_available():
         sys.exit("There is no GPU here that torch can use; `--device cpu` tries the script at tiny sizes.")
+    start = time.monotonic()
     transformers.logging.set_verbosity_error()
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
@@ -71,77 +75,102 @@ def main(words: list[str] | None = None) -> None:
     parity = Table("family", "backend", "batch", "format", "states", "gradients", "", box=None)
     failures = 0
     for family in tqdm(given.families, desc="checks", disable=None):
-        for row, agrees in check(
-            case_of(family, size, size.timed[0], "inference"), size.checked, given.backends, device
-        ):
+        for row, agrees in check(case_of(family, size), size.checked, given.backends, device):
             parity.add_row(family, *row)
             failures += not agrees
     console.print(parity)
 
-    speed = Table("family", "batch x length", "mode", "format", "model", "ratio", "ms", box=None)
-    cases = [case_of(*one) for one in product(given.families, (size,), size.timed, ("inference", "training"))]
-    for case, dtype in tqdm(list(product(cases, TOLERANCES)), desc="timings", disable=None):
-        for row in timings(case, dtype, given.backends, device):
-            speed.add_row(case.family, case.shape, case.mode, str(dtype).removeprefix("torch."), *row)
+    speed = Table("family", "format", "batch x length", "mode", "model", "ratio", "ms", box=None)
+    order = in_order(given.families, given.backends, size)
+    for done, (backends, family, *cell) in enumerate(tqdm(order, desc="timings", disable=None)):
+        if time.monotonic() - start > 60 * given.minutes:
+            print(f"{len(order) - done} of {len(order)} timings are left out: {given.minutes:g} minutes are over.")
+            break
+        for row in timings(models(family, backends, size, device), *cell, size.rounds, device):
+            speed.add_row(family, *row)
     console.print(speed)
     print(f"{failures} of {parity.row_count} combinations fail or depart from the CPU.")
+    print(f"It took {time.monotonic() - start:.0f} seconds.")
     sys.exit(1 if failures else 0)
 
 
-def case_of(family: str, size: Size, shape: str, mode: str) -> Case:
-    """Return a case of these sizes."""
-    return Case(family, shape, mode, ["ours"], size.layers, size.rounds, threads=1, folder="")
+def case_of(family: str, size: Size) -> Case:
+    """Return a case of these sizes; the shape and the mode only tell how long the longest sequence is."""
+    return Case(family, size.timed[-1], "inference", ["ours"], size.layers, size.rounds, threads=1, folder="")
 
 
-def timings(
-    case: Case, dtype: torch.dtype, backends: Sequence[str], device: torch.device
-) -> Iterator[tuple[str, str, str]]:
-    """Time the models of a case in turn, after two runs of each to warm up; yield name, ratio and milliseconds."""
-    step = train if case.mode == "training" else infer
-    batch = {name: values.to(device) for name, values in SHAPES[case.shape].batch(vocab_size=78).items()}
-    steps: dict[str, Callable[[], None]] = {}
-    for name, make in models(case, backends).items():
-        steps[name] = partial(step, make().to(device, dtype), batch)
-        try:
-            steps[name]()
-            steps[name]()
-        except Exception as error:
-            del steps[name]
-            yield name, reason(error), ""
-    times: dict[str, list[float]] = {name: [] for name in steps}
-    finish = torch.cuda.synchronize if device.type == "cuda" else lambda: None  # a GPU runs behind the program
-    for _ in range(case.rounds):
-        for name in steps:
-            finish()
-            start = time.perf_counter()
-            steps[name]()
-            finish()
-            times[name].append(time.perf_counter() - start)
-    for name in steps:
-        ratios = [theirs / ours for theirs, ours in zip(times[name], times.get("ours", ()), strict=False)]
-        ratio = f"{statistics.median(ratios):.2f}" if ratios else ""
-        yield name, ratio, f"{1e3 * statistics.median(times[name]):.2f}"
+def in_order(families: Sequence[str], backends: Sequence[str], size: Size) -> list[tuple]:
+    """Return what is timed: backends, family, format, shape and mode.
+
+    Flex comes last, as it is compiled for nearly every one; and without training, where there is dropout.
+    """
+    others = tuple(name for name in backends if name != "flex")
+    order = list(product([others], families, TOLERANCES, size.timed, STEPS))
+    if "flex" in backends:
+        order += product([("flex",)], families, TOLERANCES, size.timed, ["inference"])
+    return order
 
 
-def models(case: Case, backends: Sequence[str]) -> dict[str, Callable[[], nn.Module]]:
-    """Return how to build what is timed, by name: ours as it comes, on each backend, packed, and the peers."""
-    found: dict[str, Callable[[], nn.Module]] = {"ours": partial(ours, case)}
+@dataclass(frozen=True)
+class Entry:
+    """A model that is timed; if it is ours, on a backend, and packed or not."""
+
+    model: nn.Module
+    backend: str = "auto"
+    packing: bool | None = None
+
+    def set(self, dtype: torch.dtype) -> nn.Module:
+        """Return the model as it is to be timed; entries share one."""
+        if isinstance(self.model, Trunk):
+            self.model.set_attn_implementation(self.backend)
+            self.model.packing = self.packing
+        return self.model.to(dtype)
+
+
+@lru_cache(maxsize=1)
+def models(family: str, backends: tuple[str, ...], size: Size, device: torch.device) -> dict[str, Entry]:
+    """Build what is timed, by name: ours as it comes, then on each backend, padded and packed, and the peers."""
+    case = case_of(family, size)
+    model = ours(case).to(device)
+    found = {"ours": Entry(model)}
     for backend in backends:
-        found[backend] = partial(ours, case, attn_implementation=backend)
-        if SHAPES[case.shape].fill < 1:
-            found[f"{backend}, packed"] = partial(packed, case, backend)
-    for peer in STANDARD_PEERS:
-        if peer != "onnxruntime" and not missing(peer) and fits(peer, case.family, case.mode):
-            found[peer] = partial(build_module, peer, case)
+        if backend != "sdpa":  # which ours takes on a GPU
+            found[backend] = Entry(model, backend, packing=False)
+        found[f"{backend}, packed"] = Entry(model, backend, packing=True)
+    for peer in STANDARD_PEERS if "flex" not in backends else ():
+        if peer != "onnxruntime" and not missing(peer) and fits(peer, family, "training"):
+            found[peer] = Entry(build_module(peer, case).to(device))
     return found
 
 
-def packed(case: Case, backend: str) -> nn.Module:
-    """Build our model so that it always packs."""
-    model = ours(case, attn_implementation=backend)
-    assert isinstance(model, Trunk)
-    model.packing = True
-    return model
+def timings(
+    entries: dict[str, Entry], dtype: torch.dtype, shape: str, mode: str, rounds: int, device: torch.device
+) -> Iterator[tuple[str, ...]]:
+    """Time models in turn, after two runs of each to warm up; yield a row for each."""
+    batch = {name: values.to(device) for name, values in SHAPES[shape].batch(vocab_size=78).items()}
+    names = str(dtype).removeprefix("torch."), shape, mode
+    finish = torch.cuda.synchronize if device.type == "cuda" else lambda: None  # a GPU runs behind the program
+    times: dict[str, list[float]] = {}
+    for name, entry in entries.items():
+        if name.endswith("packed") and SHAPES[shape].fill == 1:
+            continue
+        try:
+            for _ in range(2):
+                STEPS[mode](entry.set(dtype), batch)
+            times[name] = []
+        except Exception as error:
+            yield *names, name, reason(error), ""
+    for _, name in product(range(rounds), times):
+        model = entries[name].set(dtype)
+        finish()
+        start = time.perf_counter()
+        STEPS[mode](model, batch)
+        finish()
+        times[name].append(time.perf_counter() - start)
+    for name in times:
+        ratios = [theirs / ours for theirs, ours in zip(times[name], times.get("ours", ()), strict=False)]
+        ratio = f"{statistics.median(ratios):.2f}" if ratios else ""
+        yield *names, name, ratio, f"{1e3 * statistics.median(times[name]):.2f}"
 
 
 if __name__ == "__main__":

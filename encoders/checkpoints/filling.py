@@ -25,7 +25,7 @@ def build(
     are copied: the model doesn't depend on the files. Fresh tensors are initialised as in a new model, from torch's
     random numbers.
     """
-    device = torch.get_default_device()
+    device = torch.empty(0).device  # `torch.get_default_device` overlooks `with torch.device(...)` in older versions
     device = torch.device("cpu") if device.type == "meta" else device
     with torch.device("meta"):
         model = model_class(config)

@@ -229,7 +229,7 @@ class EncoderConfig(PreTrainedConfig):
     def _check_size(self) -> None:
         """Refuse a model that this machine has no room for, before anything is allocated."""
         size, limit = 4 * self.count_parameters(), memory_limit()
-        if size > limit and torch.get_default_device().type != "meta":
+        if size > limit and not torch.empty(0).is_meta:
             largest = sorted(self._integers().items(), key=lambda item: item[1], reverse=True)[:3]
             raise ConfigurationError(
                 f"a model of this size takes {size / 1e9:,.0f} GB in float32; this machine has memory for "

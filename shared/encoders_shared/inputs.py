@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -34,6 +34,7 @@ class EncoderInputs:
         keep_states: numbers of the states that the caller wants, the embedded input being 0.
         keep_attentions: the caller wants the attention weights.
         options: the family's own keywords.
+        made: what the attention backend makes of the batch once, for all layers.
     """
 
     ids: Tensor | None
@@ -49,6 +50,7 @@ class EncoderInputs:
     keep_states: tuple[int, ...]
     keep_attentions: bool
     options: dict[str, Any]
+    made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
     def length(self) -> int:
@@ -68,6 +70,7 @@ class EncoderInputs:
             head_mask=None if self.head_mask is None else self.head_mask[layer],
             need_weights=self.keep_attentions,
             lengths=self.lengths,
+            made=self.made,
         )
 
     def packed(self, packing: Packing) -> EncoderInputs:
@@ -83,6 +86,7 @@ class EncoderInputs:
             columns=packing.pack(self.columns.expand(rows, columns)),
             first_columns=packing.pack(self.first_columns.expand(rows, columns)),
             lengths=packing.lengths,
+            made={},
         )
 
     def trace(self) -> LayerTrace:
@@ -153,7 +157,7 @@ def check_flag(name: str, value: object) -> None:
     Raises:
         TypeError: naming the flag and the value.
     """
-    if not isinstance(value, bool | None):
+    if value is not None and not isinstance(value, bool):  # not `bool | None`, which torch 2.6 can't compile
         advice = "choose layers from the result" if isinstance(value, list | tuple) else "pass one of these"
         raise TypeError(f"{name} must be True, False or None, got {value!r}: {advice}.")
 
@@ -178,7 +182,7 @@ def read_states(chosen: bool | Sequence[int] | None, configured: bool | None, st
     chosen = bool(configured) if chosen is None else chosen
     if isinstance(chosen, bool):
         return tuple(range(states)) if chosen else ()
-    if not isinstance(chosen, list | tuple | range) or not all(type(number) is int for number in chosen):
+    if not isinstance(chosen, (list, tuple, range)) or not all(type(number) is int for number in chosen):
         raise TypeError(
             f"output_hidden_states must be True, False, None, or a list of numbers such as [0, -1], got {chosen!r}."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from encoders_shared.attention import BACKENDS
+from encoders_shared.attention import BACKENDS, flex
 from tests.support import ALL_TASKS, NANO, assert_close, make_batch, make_model, predictions, real
 
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
@@ -24,6 +24,18 @@ def test_same_predictions(name, task, packing):
             found[backend] = real(predictions(model(**batch)), batch["attention_mask"])
     for backend, values in found.items():
         assert_close(values, found["eager"], 1e-5, backend)
+
+
+@pytest.mark.parametrize("name", NANO)
+@pytest.mark.parametrize("packing", [True, False])
+def test_flex_makes_one_mask_for_all_layers(name, packing, monkeypatch):
+    model, make, made = make_model(name, None, "flex"), flex._block_mask, []
+    monkeypatch.setattr(flex, "_block_mask", lambda *given: made.append(make(*given)) or made[-1])
+    model.packing = packing
+    with torch.no_grad():
+        model(**make_batch(None))
+    assert model.config.num_hidden_layers > 1
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize("name", NANO)

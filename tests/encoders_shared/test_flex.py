@@ -1,10 +1,13 @@
 """FlexAttention on a CPU, unfused and without gradients, against the double loop in numpy (conftest.py)."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+
+from encoders_shared.attention import AttentionSettings, attention, flex
 
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 
@@ -49,3 +52,36 @@ def test_an_empty_batch(problem):
     case = problem(batch=0, dtype=torch.float32)
     case.allowed = torch.ones(0, 1, 1, 5, dtype=torch.bool)
     assert case.run("flex")[0].shape == (0, 5, 12)
+
+
+@pytest.mark.parametrize("lengths", [None, [3, 2]], ids=["padded", "packed"])
+def test_layers_share_a_mask(problem, lengths, monkeypatch):
+    mask, batch = ("padding", 2) if lengths is None else ("no mask", 1)
+    case, made = problem(mask, batch=batch, dtype=torch.float32), []
+    settings = AttentionSettings("flex", case.allowed, None, False, lengths)
+    make = flex._block_mask
+    monkeypatch.setattr(flex, "_block_mask", lambda *given: made.append(make(*given)) or made[-1])
+    for layer in (settings, replace(settings, head_mask=torch.ones(3))):  # layers differ in their head mask alone
+        attention(case.query, case.key, case.value, layer, scale=case.scale)
+    assert len(made) == 1
+
+
+def test_a_kernel_for_each_case(monkeypatch):
+    """Torch stops compiling after 8 and goes on unfused, which one model is enough for: on a GPU, for each of these."""
+    compiled = []
+
+    def note(module, _):
+        compiled.append(module)
+        return module.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=note))
+    kernel = flex._kernel.__wrapped__(compiled=True)
+    for masked in (True, False):
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            for batch in (1, 2):
+                states = torch.randn(batch, 3, 5, 4, dtype=dtype)
+                allowed = torch.ones(batch, 1, 1, 5, dtype=torch.bool) if masked else None
+                mask = flex._block_mask(AttentionSettings("flex", allowed, None, False), states)
+                for _ in range(2):
+                    kernel(states, states, states, block_mask=mask)
+    assert len(compiled) == 12

@@ -16,6 +16,8 @@ from torch import Tensor
 from encoders_shared.attention.interface import AttentionInputs, AttentionSettings, RelativePositions, mask_heads
 from encoders_shared.errors import ConfigurationError
 
+KERNELS = 64  # that torch may compile: with and without mask, positions, gradients, in each format; its own limit is 8
+
 
 def flex(inputs: AttentionInputs) -> tuple[Tensor, None]:
     """Use torch's FlexAttention; position scores are looked up as the kernel meets each pair.
@@ -26,16 +28,10 @@ def flex(inputs: AttentionInputs) -> tuple[Tensor, None]:
     """
     settings, positions, key, value = inputs.settings, inputs.positions, inputs.key, inputs.value
     _check((inputs.query, key, value), inputs.dropout)
-    from torch.nn.attention.flex_attention import create_block_mask
-
-    batch, _, length, _ = inputs.query.shape
-    if not batch:
+    if not len(value):
         return torch.empty_like(value), None
     query = inputs.query * inputs.scale  # before the products, so that half precision does not overflow
-    visible, block_mask = _visible(settings, query.device), None
-    if visible is not None:
-        heads = None if settings.allowed is None or settings.allowed.shape[1] == 1 else query.shape[1]
-        block_mask = create_block_mask(visible, batch, heads, length, length, device=str(query.device))
+    block_mask = settings.once(_block_mask, query)
     score = None if positions is None else _with_positions(query, key, positions, inputs.scale)
     context: Tensor = _kernel(query.is_cuda and not torch.compiler.is_compiling())(
         query, key, value, score_mod=score, block_mask=block_mask, scale=1.0
@@ -63,14 +59,34 @@ def _check(tensors: tuple[Tensor, ...], dropout: float) -> None:
 def _kernel(compiled: bool) -> Callable[..., Any]:
     from torch.nn.attention.flex_attention import flex_attention
 
-    return torch.compile(flex_attention, dynamic=True) if compiled else flex_attention
+    if not compiled:
+        return flex_attention
+    fused = torch.compile(flex_attention, dynamic=True)
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        with torch._dynamo.config.patch(cache_size_limit=KERNELS):  # its first name, before recompile_limit
+            return fused(*args, **kwargs)
+
+    return kernel
+
+
+def _block_mask(settings: AttentionSettings, query: Tensor) -> Any:
+    """Return torch's mask, which knows the blocks that are wholly masked; None if all may attend to all."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    visible = _visible(settings, query.device)
+    if visible is None:
+        return None
+    batch, heads, length, _ = query.shape
+    heads = None if settings.allowed is None or settings.allowed.shape[1] == 1 else heads
+    return create_block_mask(visible, batch, heads, length, length, device=str(query.device))
 
 
 def _visible(settings: AttentionSettings, device: torch.device) -> Callable | None:
     """Return a function that tells whether a query may attend to a key; None if all may attend to all."""
     if settings.lengths is not None:
-        sizes = torch.tensor(settings.lengths, device=device)
-        sequence = torch.repeat_interleave(torch.arange(len(settings.lengths), device=device), sizes)  # [tokens]
+        sizes = torch.tensor(settings.lengths)
+        sequence = torch.repeat_interleave(torch.arange(len(sizes)), sizes).to(device)  # [tokens]
         return lambda b, h, q, k: sequence[q] == sequence[k]
     if settings.allowed is None:
         return None

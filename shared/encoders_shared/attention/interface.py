@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from torch import Tensor
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class AttentionSettings:
         head_mask: factor of each head's weights [heads], or None.
         need_weights: also return the attention weights; that is done by the eager path, whatever the backend.
         lengths: lengths of the sequences, if they stand behind one another in a single row; they do not see each other.
+        made: what a backend has made of these settings; see `once`.
     """
 
     backend: str
@@ -53,6 +57,16 @@ class AttentionSettings:
     head_mask: Tensor | None
     need_weights: bool
     lengths: list[int] | None = None
+    made: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, make: Callable[[AttentionSettings, Tensor], Made], query: Tensor) -> Made:
+        """Return what `make` makes of these settings and of queries of this size; in all layers it is the same.
+
+        It may depend on anything but the head mask.
+        """
+        if make not in self.made:
+            self.made[make] = make(self, query)
+        return self.made[make]
 
     def for_heads(self, heads: list[int]) -> AttentionSettings:
         """Return the settings for a layer of which only some heads are left."""
@@ -77,7 +91,7 @@ class AttentionInputs:
         """Yield the same for each sequence of a packed row."""
         lengths = self.settings.lengths
         assert lengths is not None
-        alone = replace(self.settings, lengths=None)
+        alone = replace(self.settings, lengths=None, made={})
         for query, key, value in zip(
             *(one.split(lengths, dim=2) for one in (self.query, self.key, self.value)), strict=True
         ):

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from encoders_shared.attention.eager import position_scores
-from encoders_shared.attention.interface import AttentionInputs, mask_heads
+from encoders_shared.attention.interface import AttentionInputs, AttentionSettings, mask_heads
 
 
 def sdpa(inputs: AttentionInputs) -> tuple[Tensor, None]:
@@ -37,11 +37,11 @@ def jagged_sdpa(inputs: AttentionInputs) -> tuple[Tensor, None]:
     """
     lengths = inputs.settings.lengths
     assert lengths is not None
-    ends = torch.tensor([0, *lengths], device=inputs.query.device).cumsum(0)
+    borders = inputs.settings.once(_borders, inputs.query)
     nested = (
         torch.nested.nested_tensor_from_jagged(
             states[0].transpose(0, 1).contiguous(),  # [tokens, heads, head size]
-            ends,
+            borders,
             min_seqlen=min(lengths),
             max_seqlen=max(lengths),
         ).transpose(1, 2)
@@ -50,3 +50,8 @@ def jagged_sdpa(inputs: AttentionInputs) -> tuple[Tensor, None]:
     context = F.scaled_dot_product_attention(*nested, dropout_p=inputs.dropout, scale=1.0)
     in_one_row = context.transpose(1, 2).values()  # [tokens, heads, head size]
     return mask_heads(in_one_row.transpose(0, 1)[None], inputs.settings.head_mask), None
+
+
+def _borders(settings: AttentionSettings, query: Tensor) -> Tensor:
+    """Where the sequences of a packed row begin, and where the last one ends, int64 [sequences + 1]."""
+    return torch.tensor([0, *(settings.lengths or ())]).cumsum(0).to(query.device)
