@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from itertools import product
 
 import torch
@@ -30,13 +31,16 @@ def check(
     reference = spread(ours(case, attn_implementation="eager"))
     batch = shape.batch(vocab_size=78)
     expected = states_and_gradients(reference, batch, packed=False)
+    reference.zero_grad(set_to_none=True)
     for backend, packed, dtype in product(backends, (False, True), TOLERANCES):
         names = (backend, "packed" if packed else "padded", str(dtype).removeprefix("torch."))
         try:
-            model = ours(case, attn_implementation=backend)
-            model.load_state_dict(reference.state_dict())
+            model = deepcopy(reference)
+            assert isinstance(model, Trunk)
+            model.set_attn_implementation(backend)
+            nn.Module.to(model, device, dtype)
             moved = {name: values.to(device) for name, values in batch.items()}
-            found = states_and_gradients(model.to(device, dtype), moved, packed=packed)
+            found = states_and_gradients(model, moved, packed=packed)
         except Exception as error:
             yield (*names, "", "", reason(error)), False
             continue

@@ -6,6 +6,8 @@ enhanced mask decoder that brings in absolute positions only where masked tokens
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -172,7 +174,7 @@ class Encoder(nn.Module):
         As published, it reads the position table of the first layer, so the last layer's own stays untrained.
         """
         last = len(self.layers) - 1
-        table = self.layers.get_parameter("0.self_attn.rel_embeddings.weight")
+        table = cast(TransformerBlock, self.layers[0]).self_attn.rel_embeddings.weight
         for _ in range(2):
             queries, _ = self.layers[last](queries, states, rows, inputs.attention(last), table)
         return queries

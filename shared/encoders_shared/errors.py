@@ -27,15 +27,22 @@ def listed(names: Iterable[object]) -> str:
 def can_read(*tensors: Tensor) -> bool:
     """Tell whether the values of these tensors may be looked at.
 
-    Checks on values are skipped while a graph is being captured and for tensors without storage, where there are no
-    values to check.
+    Checks on values are skipped while a graph is being captured or a function transformed, and for tensors without
+    storage, where there are no values to check.
     """
     return not (is_captured() or any(tensor.is_meta for tensor in tensors))
 
 
 def is_captured() -> bool:
-    """Tell whether a graph is being captured (torch.compile, torch.export, torch.jit.trace)."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+    """Tell whether operations stand for more than these tensors.
+
+    A graph is being captured (torch.compile, torch.export, torch.jit.trace), or a function transformed (torch.func).
+    """
+    return (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+        or torch._C._are_functorch_transforms_active()
+    )
 
 
 def check_tensor(name: str, value: object) -> None:

@@ -87,7 +87,6 @@ def _suits_onednn(*tensors: Tensor) -> bool:
         and not is_captured()
         and all(map(_is_plain, tensors))
         and not torch.is_autocast_enabled("cpu")
-        and not torch._C._are_functorch_transforms_active()
         and torch._C._len_torch_dispatch_stack() == 0
         and torch.autograd.forward_ad._current_level < 0
     )

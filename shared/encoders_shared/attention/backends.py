@@ -53,8 +53,9 @@ BACKENDS: dict[str, Backend] = {
 def choose(settings: AttentionSettings, device: torch.device, *, plain: bool) -> str:
     """Return the backend that a call runs on.
 
-    Where a caller asks for weights, it is eager: no other backend has them. While a graph is captured, tiles can't be
-    cut, and sdpa takes their place. Beyond that "auto" means, as measured (docs/performance.md):
+    Where a caller asks for weights, it is eager: no other backend has them. While a graph is captured, or a function
+    transformed, tiles can't be cut, and sdpa takes their place. Beyond that "auto" means, as measured
+    (docs/performance.md):
 
     - sdpa on a GPU, and for plain attention on a CPU: torch's own kernels are the best there are.
     - tiled on a CPU for attention with relative positions or dropout. There sdpa falls back to tensors of length x
