@@ -5,8 +5,8 @@
 First the states and the gradients of each family, on each backend, padded and packed, in float32 and bfloat16, are
 compared with those of the written-out backend on the CPU in float32. Then all of them are timed, in turn, next to their
 peers; the ratio is their time divided by that of our model as it comes: above 1, ours is faster. Once the minutes are
-over no further timing begins. Exit code 1 means that a backend failed or departs by more than the tolerance.
-`--device cpu` does the same at tiny sizes, to try the script.
+over, checks included, no further timing begins. Exit code 1 means that a backend failed or departs by more than the
+tolerance. `--device cpu` does the same at tiny sizes, to try the script.
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ def main(words: list[str] | None = None) -> None:
 
 
 def case_of(family: str, size: Size) -> Case:
-    """Return a case of these sizes; the shape and the mode only tell how long the longest sequence is."""
+    """Return a case of these sizes; the last shape is the longest, which sets the size of the position table."""
     return Case(family, size.timed[-1], "inference", ["ours"], size.layers, size.rounds, threads=1, folder="")
 
 
 def in_order(families: Sequence[str], backends: Sequence[str], size: Size) -> list[tuple]:
     """Return what is timed: backends, family, format, shape and mode.
 
-    Flex comes last, as it is compiled for nearly every one; and without training, where there is dropout.
+    Flex comes last, as nearly every case of it is compiled anew; it is not trained, as it has no dropout.
     """
     others = tuple(name for name in backends if name != "flex")
     order = list(product([others], families, TOLERANCES, size.timed, STEPS))
@@ -113,7 +113,7 @@ def in_order(families: Sequence[str], backends: Sequence[str], size: Size) -> li
 
 @dataclass(frozen=True)
 class Entry:
-    """A model that is timed; if it is ours, on a backend, and packed or not."""
+    """A model to time; if it is ours, with its backend and packing."""
 
     model: nn.Module
     backend: str = "auto"

@@ -1,8 +1,8 @@
 """A GPU that isn't one: tensors that say they are on "cuda" and are computed on the CPU.
 
 As on a real one, an operation refuses tensors of both devices, and what is made without a device stays on the CPU. It
-shows where the code forgets the device or takes another way on a GPU. Of a GPU's kernels it says nothing, and nested
-tensors, compiled code and `torch.inference_mode` are beyond it.
+shows where the code forgets the device. Of a GPU's kernels it says nothing, and nested tensors, flex, compiled code and
+`torch.inference_mode` are beyond it.
 """
 
 from __future__ import annotations

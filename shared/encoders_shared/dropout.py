@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from encoders_shared.errors import is_captured_or_transformed
+
 CHOICES = 2**16  # four numbers of 16 bits come from one draw of 64; torch makes a draw for each value
 
 
@@ -31,6 +33,6 @@ class Dropout(nn.Dropout):
     """torch's dropout, with factors that are drawn four at a time where torch is slow."""
 
     def forward(self, input: Tensor) -> Tensor:
-        if not self.training or not self.p or input.device.type != "cpu" or torch.compiler.is_compiling():
+        if not self.training or not self.p or input.device.type != "cpu" or is_captured_or_transformed():
             return F.dropout(input, self.p, self.training)
         return input * kept_factors(input, self.p)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType, get_interpreter_stack
 
 
 class ConfigurationError(ValueError):
@@ -27,22 +28,26 @@ def listed(names: Iterable[object]) -> str:
 def can_read(*tensors: Tensor) -> bool:
     """Tell whether the values of these tensors may be looked at.
 
-    Checks on values are skipped while a graph is being captured or a function transformed, and for tensors without
-    storage, where there are no values to check.
+    They may not while a graph is being captured or under vmap, where a tensor stands for many, nor without storage.
+    Then checks on values are skipped.
     """
-    return not (is_captured() or any(tensor.is_meta for tensor in tensors))
+    return not (is_captured() or any(tensor.is_meta for tensor in tensors) or _under_vmap())
 
 
 def is_captured() -> bool:
-    """Tell whether operations stand for more than these tensors.
+    """Tell whether a graph is being captured (torch.compile, torch.export, torch.jit.trace)."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
 
-    A graph is being captured (torch.compile, torch.export, torch.jit.trace), or a function transformed (torch.func).
-    """
-    return (
-        torch.compiler.is_compiling()
-        or torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
-        or torch._C._are_functorch_transforms_active()
-    )
+
+def is_captured_or_transformed() -> bool:
+    """Tell whether a graph is being captured or a function transformed by torch.func: both want torch's operations."""
+    return is_captured() or torch._C._are_functorch_transforms_active()
+
+
+def _under_vmap() -> bool:
+    if not torch._C._are_functorch_transforms_active():
+        return False
+    return any(level.key() == TransformType.Vmap for level in get_interpreter_stack() or ())
 
 
 def check_tensor(name: str, value: object) -> None:

@@ -86,7 +86,6 @@ class EncoderInputs:
             columns=packing.pack(self.columns.expand(rows, columns)),
             first_columns=packing.pack(self.first_columns.expand(rows, columns)),
             lengths=packing.lengths,
-            made={},
         )
 
     def trace(self) -> LayerTrace:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from encoders_shared.errors import is_captured
+from encoders_shared.errors import is_captured_or_transformed
 
 HAS_ONEDNN = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"
 SMALLEST = 2**18  # weights of a product that is worth the call
@@ -84,7 +84,7 @@ def _suits_onednn(*tensors: Tensor) -> bool:
     return (
         HAS_ONEDNN
         and torch.backends.mkldnn.enabled
-        and not is_captured()
+        and not is_captured_or_transformed()
         and all(map(_is_plain, tensors))
         and not torch.is_autocast_enabled("cpu")
         and torch._C._len_torch_dispatch_stack() == 0

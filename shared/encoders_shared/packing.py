@@ -60,8 +60,8 @@ def plan_packing(mask: AttentionMask, wanted: bool | None) -> Packing | None:
             is at most 95 % full.
 
     Returns:
-        How to pack, or None: nothing is masked, a graph is being captured, the mask differs by query, or a sequence has
-        gaps.
+        How to pack, or None: nothing is masked, the values may not be read, the mask differs by query, or a sequence
+        has gaps.
     """
     if wanted is False or mask.allowed is None or not can_read(mask.tokens) or mask.allowed.shape[2] != 1:
         return None

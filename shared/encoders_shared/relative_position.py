@@ -43,7 +43,7 @@ class TableRows:
 
 
 def reachable_rows(of_offset: Tensor, table_size: int) -> TableRows:
-    """Keep the rows that these offsets reach; all of them while a graph is captured, where no shape may vary."""
+    """Keep the rows that these offsets reach; all of them where values may not be read, as no shape may vary there."""
     if not can_read(of_offset):
         return TableRows(torch.arange(table_size, device=of_offset.device), of_offset)
     used, inverse = torch.unique(of_offset, return_inverse=True)

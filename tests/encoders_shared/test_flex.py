@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from encoders_shared.attention import AttentionSettings, attention, flex
+from tests.simulated_gpu import simulated_gpu
 
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 
@@ -66,8 +67,17 @@ def test_layers_share_a_mask(problem, lengths, monkeypatch):
     assert len(made) == 1
 
 
+def test_the_mask_is_where_the_queries_are():
+    settings = AttentionSettings("flex", None, None, False, [3, 2])
+    with simulated_gpu() as gpu:
+        visible = flex._visible(settings, gpu)
+        first, last = torch.tensor(0, device=gpu), torch.tensor(4, device=gpu)
+        assert not visible(None, None, first, last)
+        assert visible(None, None, last, last).device == gpu
+
+
 def test_a_kernel_for_each_case(monkeypatch):
-    """Torch stops compiling after 8 and goes on unfused, which one model is enough for: on a GPU, for each of these."""
+    """After 8 kernels torch would go on unfused."""
     compiled = []
 
     def note(module, _):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from encoders_shared.attention import AttentionInputs, AttentionSettings, RelativePositions, backends
+from encoders_shared.attention import AttentionInputs, AttentionSettings, RelativePositions, backends, sdpa
 from encoders_shared.attention.sdpa import jagged_sdpa
+from tests.simulated_gpu import simulated_gpu
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
 LENGTHS = [3, 5, 1]
@@ -41,6 +42,31 @@ def test_gradients_are_those_of_the_sequences_one_by_one(packed):
     torch.testing.assert_close(got, torch.autograd.grad(one_by_one.square().sum(), leaves))
 
 
+def test_layers_share_the_borders(packed, monkeypatch):
+    _, case = packed
+    settings, make, made = AttentionSettings("sdpa", None, None, False, LENGTHS), sdpa._borders, []
+    monkeypatch.setattr(sdpa, "_borders", lambda *given: made.append(make(*given)) or made[-1])
+    for layer in (settings, replace(settings, head_mask=torch.ones(3))):  # layers differ in their head mask alone
+        jagged_sdpa(AttentionInputs(case.query, case.key, case.value, layer, 1.0, 0.0, None))
+    assert len(made) == 1
+
+
+def test_borders_are_where_the_queries_are(packed):
+    settings = AttentionSettings("sdpa", None, None, False, LENGTHS)
+    here = packed[1].query
+    with simulated_gpu() as gpu:
+        queries = (here, here.to(gpu), here)
+        assert [settings.once(sdpa._borders, query).device.type for query in queries] == ["cpu", "cuda", "cpu"]
+
+
+def test_a_sequence_alone_shares_nothing_with_its_row(packed):
+    _, case = packed
+    settings = AttentionSettings("sdpa", None, None, False, LENGTHS)
+    settings.once(sdpa._borders, case.query)
+    row = AttentionInputs(case.query, case.key, case.value, settings, 1.0, 0.0, None)
+    assert [one.settings.made for one in row.of_sequences()] == [{}, {}, {}]
+
+
 def test_it_is_taken_on_a_gpu_and_for_packed_rows_without_positions_alone(packed, monkeypatch):
     """A tensor that says it is on a GPU stands for one that is."""
 
@@ -49,7 +75,7 @@ def test_it_is_taken_on_a_gpu_and_for_packed_rows_without_positions_alone(packed
 
     calls = []
     monkeypatch.setattr(backends, "jagged_sdpa", lambda *_: calls.append("at once"))
-    sdpa = backends.at_once_on_gpu(lambda *_: calls.append("one by one"))
+    chosen = backends.at_once_on_gpu(lambda *_: calls.append("one by one"))
     _, case = packed
     there = case.query.as_subclass(OnGpu)
     settings = AttentionSettings("sdpa", None, None, False, LENGTHS)
@@ -61,5 +87,5 @@ def test_it_is_taken_on_a_gpu_and_for_packed_rows_without_positions_alone(packed
         (there, replace(settings, lengths=None), None),
         (there, settings, positions),
     ):
-        sdpa(AttentionInputs(query, case.key, case.value, given, 1.0, 0.0, own_positions))
+        chosen(AttentionInputs(query, case.key, case.value, given, 1.0, 0.0, own_positions))
     assert calls == ["at once", "one by one", "one by one", "one by one"]

@@ -13,7 +13,7 @@ from encoders_shared.attention.flex import flex
 from encoders_shared.attention.interface import AttentionInputs, AttentionSettings
 from encoders_shared.attention.sdpa import jagged_sdpa, sdpa
 from encoders_shared.attention.tiled import tiled
-from encoders_shared.errors import is_captured
+from encoders_shared.errors import is_captured_or_transformed
 
 Backend = Callable[[AttentionInputs], tuple[Tensor, Tensor | None]]
 
@@ -68,7 +68,7 @@ def choose(settings: AttentionSettings, device: torch.device, *, plain: bool) ->
     """
     if settings.need_weights:
         return "eager"
-    if settings.backend in ("auto", "tiled") and is_captured():
+    if settings.backend in ("auto", "tiled") and is_captured_or_transformed():
         return "sdpa"
     if settings.backend != "auto":
         return settings.backend

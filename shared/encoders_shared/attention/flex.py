@@ -16,7 +16,8 @@ from torch import Tensor
 from encoders_shared.attention.interface import AttentionInputs, AttentionSettings, RelativePositions, mask_heads
 from encoders_shared.errors import ConfigurationError
 
-KERNELS = 64  # that torch may compile: with and without mask, positions, gradients, in each format; its own limit is 8
+# torch's own limit is 8; with and without mask and gradients, for few and many blocks, a model may need more
+KERNELS = 64
 
 
 def flex(inputs: AttentionInputs) -> tuple[Tensor, None]:
@@ -64,7 +65,8 @@ def _kernel(compiled: bool) -> Callable[..., Any]:
     fused = torch.compile(flex_attention, dynamic=True)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        with torch._dynamo.config.patch(cache_size_limit=KERNELS):  # its first name, before recompile_limit
+        config = torch._dynamo.config
+        with config.patch(cache_size_limit=max(KERNELS, config.cache_size_limit)):  # later called recompile_limit, too
             return fused(*args, **kwargs)
 
     return kernel

@@ -57,16 +57,17 @@ class AttentionSettings:
     head_mask: Tensor | None
     need_weights: bool
     lengths: list[int] | None = None
-    made: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def once(self, make: Callable[[AttentionSettings, Tensor], Made], query: Tensor) -> Made:
-        """Return what `make` makes of these settings and of queries of this size; in all layers it is the same.
+        """Return what `make` makes of these settings, the same object in every layer.
 
-        It may depend on anything but the head mask.
+        It may depend on the mask or the lengths, and on the size and the device of the queries.
         """
-        if make not in self.made:
-            self.made[make] = make(self, query)
-        return self.made[make]
+        key = make, query.device
+        if key not in self.made:
+            self.made[key] = make(self, query)
+        return self.made[key]
 
     def for_heads(self, heads: list[int]) -> AttentionSettings:
         """Return the settings for a layer of which only some heads are left."""

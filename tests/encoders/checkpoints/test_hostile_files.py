@@ -59,7 +59,7 @@ def test_other_pickles_in_the_folder_are_not_opened(saved, form):
     assert not (folder / "trace").exists()
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:`torch.jit")
 def test_a_torchscript_archive(saved):
     folder, _ = saved
     (folder / "model.safetensors").unlink()
