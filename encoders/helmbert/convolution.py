@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from encoders_shared.errors import is_captured_or_transformed
+from encoders_shared.errors import is_captured
 
 TILE = 4  # outputs that are computed together
 PAIRS = (0.75, 1.5)  # points with the opposite ones; 0 is a point too
@@ -29,7 +29,7 @@ def pays(states: Tensor) -> bool:
     Captured graphs keep torch's: a choice by the number of tokens would hold for that number alone.
     """
     return (
-        not is_captured_or_transformed()
+        not is_captured()
         and states.device.type == "cpu"
         and states.dtype == torch.float32
         and states.shape[:2].numel() >= FEWEST_TOKENS

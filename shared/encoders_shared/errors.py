@@ -45,8 +45,6 @@ def is_captured_or_transformed() -> bool:
 
 
 def _under_vmap() -> bool:
-    if not torch._C._are_functorch_transforms_active():
-        return False
     return any(level.key() == TransformType.Vmap for level in get_interpreter_stack() or ())
 
 

@@ -8,7 +8,7 @@ import torch
 
 from encoders_shared.attention import AttentionInputs, AttentionSettings, RelativePositions, backends, sdpa
 from encoders_shared.attention.sdpa import jagged_sdpa
-from tests.simulated_gpu import simulated_gpu
+from tests.simulated_gpu import OnGPU, simulated_gpu
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
 LENGTHS = [3, 5, 1]
@@ -68,16 +68,11 @@ def test_a_sequence_alone_shares_nothing_with_its_row(packed):
 
 
 def test_it_is_taken_on_a_gpu_and_for_packed_rows_without_positions_alone(packed, monkeypatch):
-    """A tensor that says it is on a GPU stands for one that is."""
-
-    class OnGpu(torch.Tensor):
-        is_cuda = True
-
     calls = []
     monkeypatch.setattr(backends, "jagged_sdpa", lambda *_: calls.append("at once"))
     chosen = backends.at_once_on_gpu(lambda *_: calls.append("one by one"))
     _, case = packed
-    there = case.query.as_subclass(OnGpu)
+    there = OnGPU(case.query)
     settings = AttentionSettings("sdpa", None, None, False, LENGTHS)
     tables = torch.zeros(3, 9, 4)
     positions = RelativePositions(tables, tables, torch.arange(9))

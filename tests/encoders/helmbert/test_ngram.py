@@ -118,7 +118,7 @@ def test_where_operations_are_watched(context, calls):
 
 
 @pytest.mark.usefixtures("always")
-def test_transformed_functions_take_torchs(calls):
+def test_transforms_of_functions(calls):
     (ours, of_torch), states = make(), draw(4, WIDTH, 7)
 
     def found(weights, row):
@@ -128,7 +128,13 @@ def test_transformed_functions_take_torchs(calls):
     for row, weight in zip(states, by_row["weight"], strict=True):
         output = F.conv1d(row[None], of_torch.weight, of_torch.bias, padding=1).sin().sum()
         torch.testing.assert_close(weight, torch.autograd.grad(output, of_torch.weight)[0], rtol=1e-5, atol=2e-5)
-    assert not calls
+    one, other = make()[0], make()[0]
+    with torch.no_grad():
+        other.weight.mul_(2)
+    states_of_both = torch.func.stack_module_state([one, other])[0]
+    both = torch.vmap(lambda weights: torch.func.functional_call(ours, weights, (states,)))(states_of_both)
+    torch.testing.assert_close(both, torch.stack([one(states), other(states)]), rtol=1e-5, atol=2e-5)
+    assert calls
 
 
 @pytest.mark.usefixtures("always")
